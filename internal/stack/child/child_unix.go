@@ -1,0 +1,10 @@
+//go:build unix
+
+package child
+
+import (
+	"os"
+	"syscall"
+)
+
+func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }

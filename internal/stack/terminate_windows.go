@@ -1,0 +1,5 @@
+package stack
+
+import "os"
+
+func terminate(p *os.Process) error { return p.Kill() }
