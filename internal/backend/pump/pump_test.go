@@ -1,0 +1,146 @@
+package pump_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/recovery"
+	"github.com/kandev/recovery/store"
+)
+
+// S-001.5, B-1: what was produced while detached and what comes later is committed
+// in order, once, and acknowledged.
+func TestEventsAreCommittedThenAcknowledged(t *testing.T) {
+	b := setUp(t)
+	b.update(t, 50)
+	b.pumps.Start(b.session, instance)
+	b.committed(t, 50)
+	b.update(t, 150)
+	inOrder(t, b.committed(t, 200))
+	b.acknowledged(t, 200)
+}
+
+// B-1: a batch whose commit succeeded without anybody learning of it is committed
+// again, and is there once.
+func TestUnknownOutcomeOfACommit(t *testing.T) {
+	b := setUp(t)
+	lost := 0
+	b.journal.intercept(func(ctx context.Context, batch store.Batch) (int64, error) {
+		committed, err := b.Store.CommitEvents(ctx, batch)
+		if lost < 2 {
+			lost++
+			return 0, store.ErrUnavailable
+		}
+		return committed, err
+	})
+	b.update(t, 20)
+	b.pumps.Start(b.session, instance)
+	b.acknowledged(t, 20)
+	inOrder(t, b.committed(t, 20))
+}
+
+// B-1: while Postgres does not answer, nothing is acknowledged, so nothing is
+// dropped, and the very same batch is tried until it is committed.
+func TestOutageOfPostgres(t *testing.T) {
+	b := setUp(t)
+	b.journal.intercept(func(context.Context, store.Batch) (int64, error) { return 0, store.ErrUnavailable })
+	b.update(t, 20)
+	b.pumps.Start(b.session, instance)
+	require.Eventually(t, func() bool { return len(b.journal.asked()) >= 5 }, waitFor, tick)
+	first, _ := b.agent.Log.Bounds()
+	require.EqualValues(t, 1, first)
+	asked := b.journal.asked()
+	for _, batch := range asked {
+		require.Equal(t, asked[0], batch)
+	}
+	b.journal.intercept(nil)
+	b.acknowledged(t, 20)
+	inOrder(t, b.committed(t, 20))
+}
+
+// B-1: a pump that goes on where another backend's ended begins after the last
+// committed event.
+func TestGoesOnAfterTheCursor(t *testing.T) {
+	b := setUp(t)
+	b.update(t, 10)
+	b.pumps.Start(b.session, instance)
+	b.committed(t, 10)
+	b.pumps.Stop(b.session)
+	b.detached(t)
+	b.update(t, 10)
+	b.pumps.Start(b.session, instance)
+	inOrder(t, b.committed(t, 20))
+	b.acknowledged(t, 20)
+}
+
+// A batch that turns out not to be the next one makes the pump attach again at the
+// cursor.
+func TestAttachesAgainAtTheCursor(t *testing.T) {
+	b := setUp(t)
+	refused := false
+	b.journal.intercept(func(ctx context.Context, batch store.Batch) (int64, error) {
+		if !refused {
+			refused = true
+			return 0, store.ErrEventGap
+		}
+		return b.Store.CommitEvents(ctx, batch)
+	})
+	b.update(t, 10)
+	b.pumps.Start(b.session, instance)
+	inOrder(t, b.committed(t, 10))
+}
+
+// S-004.3, S-004.4: the end of a turn is applied with its event, once, and opens
+// the session for the next prompt.
+func TestTurnEnds(t *testing.T) {
+	b := setUp(t)
+	ctx := t.Context()
+	_, _, err := b.RecordTurn(ctx, inst, b.session, "key", []byte(`[]`), boot)
+	require.NoError(t, err)
+	b.agent.Append(t, wire.EventTurnStarted, "t-1", wire.TurnStarted{Key: "key"})
+	b.update(t, 1)
+	b.pumps.Start(b.session, instance)
+	b.committed(t, 2)
+	turn, err := b.OpenTurn(ctx, inst, b.session)
+	require.NoError(t, err)
+	require.Equal(t, "t-1", turn.TurnID)
+	require.Equal(t, recovery.TurnOpen, turn.State)
+
+	b.agent.Append(t, wire.EventTurnEnded, "t-1", wire.TurnOutcome{
+		TurnID: "t-1", Key: "key", StopReason: "end_turn", EndedAt: time.Now(),
+	})
+	b.committed(t, 3)
+	turn, err = b.LastTurn(ctx, inst, b.session)
+	require.NoError(t, err)
+	require.Equal(t, recovery.TurnEnded, turn.State)
+	require.Equal(t, "end_turn", turn.StopReason)
+	session, err := b.GetSession(ctx, inst, b.session)
+	require.NoError(t, err)
+	require.Equal(t, recovery.StateWaitingForInput, session.State)
+	require.Equal(t, recovery.TaskReview, session.TaskState)
+}
+
+// A reader is woken after the commit, misses no change, and costs nothing once it
+// is gone.
+func TestNotifier(t *testing.T) {
+	b := setUp(t)
+	wake, unsubscribe := b.changes.Subscribe(b.session)
+	elsewhere, done := b.changes.Subscribe("other")
+	b.update(t, 1)
+	b.pumps.Start(b.session, instance)
+	receive(t, wake)
+	b.committed(t, 1)
+	require.Empty(t, elsewhere)
+	b.changes.Changed(b.session)
+	b.changes.Changed(b.session)
+	receive(t, wake)
+	require.Empty(t, wake, "one wake-up stands for all before it")
+	unsubscribe()
+	b.changes.Changed(b.session)
+	require.Empty(t, wake)
+	done()
+}
