@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/coder/websocket"
+	"go.uber.org/zap"
+
+	"github.com/kandev/recovery/agentctl/instance"
+	"github.com/kandev/recovery/agentctl/wire"
+)
+
+var (
+	// errRevoked ends a stream whose credential was superseded.
+	errRevoked = errors.New("credential superseded")
+	// errBadFrame ends a stream whose client does not speak the protocol.
+	errBadFrame = errors.New("unreadable acknowledgement")
+)
+
+// eventSession is one stream over one connection: batches out, acknowledgements
+// in.
+type eventSession struct {
+	conn     *websocket.Conn
+	stream   instance.Stream
+	receiver sync.WaitGroup
+}
+
+// run delivers until the stream, the connection or ctx ends, and says why. The
+// receiver goes on until the connection is closed.
+func (e *eventSession) run(ctx context.Context) error {
+	receiving, received := context.WithCancelCause(ctx)
+	defer received(nil)
+	e.receiver.Go(func() { received(e.receive()) })
+	err := e.deliver(ctx, receiving)
+	if reason := context.Cause(receiving); reason != nil {
+		return reason
+	}
+	return err
+}
+
+// deliver sends under ctx, and waits for events only while acknowledgements are
+// received. A failed receiver breaks off no frame: that would take the
+// connection with it, and the goodbye that still goes over it.
+func (e *eventSession) deliver(ctx, receiving context.Context) error {
+	first, next := e.stream.Bounds()
+	if err := send(ctx, e.conn, wire.ServerFrame{Type: wire.FrameHello, First: first, Next: next}); err != nil {
+		return err
+	}
+	for {
+		batch, err := e.stream.Next(receiving)
+		if errors.Is(err, instance.ErrFinished) {
+			return e.awaitAcks(receiving)
+		}
+		if err != nil {
+			return err
+		}
+		if err := send(ctx, e.conn, wire.ServerFrame{Type: wire.FrameEvents, Events: batch}); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitAcks leaves the client the time to commit the last events.
+func (e *eventSession) awaitAcks(ctx context.Context) error {
+	select {
+	case <-e.stream.Done():
+		return e.stream.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// receive takes acknowledgements. It reads under no context: a read that is
+// cancelled would break the connection that the closing frame still goes over.
+func (e *eventSession) receive() error {
+	for {
+		_, raw, err := e.conn.Read(context.Background())
+		if err != nil {
+			return fmt.Errorf("receive: %w", err)
+		}
+		var frame wire.ClientFrame
+		if err := json.Unmarshal(raw, &frame); err != nil {
+			return errBadFrame
+		}
+		if err := e.stream.Ack(frame.Ack); err != nil {
+			return err
+		}
+	}
+}
+
+func send(ctx context.Context, conn *websocket.Conn, frame wire.ServerFrame) error {
+	raw, err := json.Marshal(frame)
+	if err != nil {
+		return fmt.Errorf("encode frame: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, frameTimeout)
+	defer cancel()
+	if err := conn.Write(ctx, websocket.MessageText, raw); err != nil {
+		return fmt.Errorf("send frame: %w", err)
+	}
+	return nil
+}
+
+// closeStream tells the client why its stream ends, if the reason is one that
+// it has to know. The connection is closed either way.
+func (s *Server) closeStream(conn *websocket.Conn, reason error) {
+	var err error
+	if code, text := closeCode(reason); code != 0 {
+		err = conn.Close(code, text)
+	} else {
+		err = conn.CloseNow()
+	}
+	s.cfg.Logger.Debug("event stream ended", zap.NamedError("reason", reason), zap.Error(err))
+}
+
+func closeCode(reason error) (code websocket.StatusCode, text string) {
+	var gap *instance.GapError
+	switch {
+	case errors.Is(reason, errRevoked):
+		return wire.CloseSuperseded, "credential superseded"
+	case errors.Is(reason, instance.ErrNewerStream):
+		return wire.CloseNewerStream, "a newer stream was attached"
+	case errors.Is(reason, instance.ErrFinished), errors.Is(reason, instance.ErrStopped):
+		return wire.CloseStopped, "no event will follow"
+	case errors.As(reason, &gap):
+		return wire.CloseGap, "cursor outside the events kept"
+	case errors.Is(reason, errBadFrame), errors.Is(reason, instance.ErrNotDelivered):
+		return websocket.StatusPolicyViolation, "bad acknowledgement"
+	default:
+		return 0, ""
+	}
+}
