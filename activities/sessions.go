@@ -1,0 +1,220 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
+
+	"github.com/kandev/recovery/activities/calls"
+	"github.com/kandev/recovery/agentctl/client"
+	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/internal/backend/execution"
+	"github.com/kandev/recovery/internal/backend/owner"
+	"github.com/kandev/recovery/internal/crashpoint"
+	"github.com/kandev/recovery/recovery"
+	"github.com/kandev/recovery/store"
+)
+
+// Sessions gives sessions their agents and takes them away. Its activities run
+// on the user queue, may be continued by another boot, and rely on nothing but
+// Postgres and the control server.
+type Sessions struct {
+	Store        *store.Store
+	Owner        *owner.Owner
+	Executions   *execution.Store
+	Pumps        Pumps
+	Logger       *zap.Logger
+	Installation string
+	BootID       string
+	ReadTimeout  time.Duration
+}
+
+// startupPoll is how often a start is looked at. It is loopback HTTP.
+const startupPoll = 100 * time.Millisecond
+
+// BeginStart moves the session to STARTING and writes down the launch, in one
+// transaction and before anything is spawned. The execution id comes from the
+// workflow, so that a repeated attempt finds its own intent.
+func (s *Sessions) BeginStart(ctx context.Context, in calls.StartIntent) (calls.StartIntent, error) {
+	session, err := s.Store.GetSession(ctx, s.Installation, in.SessionID)
+	if err != nil {
+		return in, failure(err)
+	}
+	if refusal := s.Executions.AdmitLaunch(in.SessionID, session.Passthrough); refusal != nil {
+		if refusal.Retryable() {
+			return in, temporal.NewApplicationError("recovery holds the session", calls.FailureLaunchRefusedRetryable, nil)
+		}
+		return in, temporal.NewNonRetryableApplicationError(refusal.Error(), calls.FailureLaunchRefused, nil)
+	}
+	begun, err := s.Store.BeginStart(ctx, store.Start{
+		Installation: s.Installation, SessionID: in.SessionID, ExecutionID: in.ExecutionID, BootID: s.BootID,
+	})
+	if err != nil {
+		return in, failure(err)
+	}
+	crashpoint.Hit("launch.begun")
+	in.Generation, in.Prior = begun.Generation, begun.Prior
+	return in, nil
+}
+
+// CreateInstance has the control server in use spawn the agent. The inventory
+// names that server first, and a launch that was bound to another one is not
+// repeated here: its agent may live there (B-26, W-3).
+func (s *Sessions) CreateInstance(ctx context.Context, in calls.StartIntent) error {
+	session, err := s.Store.GetSession(ctx, s.Installation, in.SessionID)
+	if err != nil {
+		return failure(err)
+	}
+	profile, err := s.Store.GetProfile(ctx, s.Installation, session.ProfileID)
+	if errors.Is(err, store.ErrNoProfile) {
+		return temporal.NewNonRetryableApplicationError("the session's profile does not exist any more", calls.FailureAgentStart, nil)
+	}
+	if err != nil {
+		return failure(err)
+	}
+	peer, server, err := s.Owner.Client()
+	if err != nil {
+		return failure(err)
+	}
+	err = s.Store.BindExecution(ctx, store.Binding{
+		Installation: s.Installation, SessionID: in.SessionID, ExecutionID: in.ExecutionID, ServerIdentity: server.Identity,
+	})
+	if err != nil {
+		return failure(err)
+	}
+	_, err = peer.Create(ctx, in.ExecutionID, wire.CreateRequest{
+		SessionID: in.SessionID, TaskID: session.TaskID, Generation: in.Generation,
+		Command: profile.Command, Env: profile.Env, Roots: session.Roots,
+		Mode: wire.ModeNew, RunID: in.ExecutionID,
+	})
+	if err != nil {
+		s.Logger.Warn("instance not created", zap.String("session_id", in.SessionID), zap.String("instance_id", in.ExecutionID), zap.Error(err))
+		return failure(err)
+	}
+	crashpoint.Hit("launch.created")
+	return nil
+}
+
+// AwaitReady waits until the agent's conversation is open. Its context ends it.
+func (s *Sessions) AwaitReady(ctx context.Context, in calls.StartIntent) error {
+	peer, _, err := s.Owner.Client()
+	if err != nil {
+		return failure(err)
+	}
+	ticker := time.NewTicker(startupPoll)
+	defer ticker.Stop()
+	for {
+		startup, err := peer.Startup(ctx, in.ExecutionID)
+		var answer *wire.Error
+		switch {
+		case errors.As(err, &answer) && answer.Code == wire.CodeNotFound:
+			return temporal.NewNonRetryableApplicationError("the agent is gone", calls.FailureAgentStart, nil)
+		case err != nil:
+			return failure(err)
+		case startup.Phase == wire.PhaseReady:
+			return nil
+		case startup.Phase == wire.PhaseFailed:
+			return temporal.NewNonRetryableApplicationError(startCause(startup), calls.FailureAgentStart, nil)
+		}
+		select {
+		case <-ctx.Done():
+			return failure(ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// startCause says in one line where and why a start failed.
+func startCause(s wire.Startup) string {
+	cause := "the agent failed while " + string(s.FailedIn)
+	if s.ExitCode != nil {
+		cause += fmt.Sprintf(" (exit status %d)", *s.ExitCode)
+	}
+	if s.Cause != "" {
+		cause += ": " + s.Cause
+	}
+	return cause
+}
+
+// PublishStarted records the agent that is ready, moves the session to
+// WAITING_FOR_INPUT, and tracks it.
+func (s *Sessions) PublishStarted(ctx context.Context, in calls.StartIntent) error {
+	peer, server, err := s.Owner.Client()
+	if err != nil {
+		return failure(err)
+	}
+	detail, err := peer.Get(ctx, in.ExecutionID)
+	if err != nil {
+		return failure(err)
+	}
+	session, err := s.Store.PublishStarted(ctx, store.Started{
+		Installation: s.Installation, SessionID: in.SessionID, ExecutionID: in.ExecutionID, BootID: s.BootID,
+		ServerIdentity: server.Identity, PID: detail.PID, ProcessStart: detail.ProcessStart,
+		ProviderSessionID: detail.ProviderSessionID,
+	})
+	if err != nil {
+		return failure(err)
+	}
+	crashpoint.Hit("launch.published")
+	profile, err := s.Store.GetProfile(ctx, s.Installation, session.ProfileID)
+	if err != nil && !errors.Is(err, store.ErrNoProfile) {
+		return failure(err)
+	}
+	seen := &observation{instance: detail, profile: profile, record: store.InventoryRecord{
+		SessionID: session.ID, TaskID: session.TaskID, TaskEnvironmentID: session.TaskEnvironmentID, ProfileID: session.ProfileID,
+	}}
+	if err := s.Executions.TrackLaunched(seen.execution(server.Identity)); err != nil {
+		return failure(err)
+	}
+	s.Pumps.Start(in.SessionID, in.ExecutionID)
+	return nil
+}
+
+// abandonGrace is how long the agent of an abandoned start may end by itself.
+const abandonGrace = time.Second
+
+// AbandonStart ends what a start left behind and restores the session's prior
+// recoverable state, unless another transition won. The agent goes first:
+// a session that looks startable never has one.
+func (s *Sessions) AbandonStart(ctx context.Context, in calls.AbandonInput) (calls.ResumeResult, error) {
+	peer, _, err := s.Owner.Client()
+	if err != nil {
+		return calls.ResumeResult{}, failure(err)
+	}
+	if _, err := peer.Stop(ctx, in.Intent.ExecutionID, abandonGrace); err != nil && !errors.Is(err, client.ErrSuperseded) {
+		return calls.ResumeResult{}, failure(err)
+	}
+	s.Executions.DropInstance(in.Intent.SessionID, in.Intent.ExecutionID)
+	session, err := s.Store.AbandonStart(ctx, store.Abandon{
+		Installation: s.Installation, SessionID: in.Intent.SessionID, ExecutionID: in.Intent.ExecutionID,
+		BootID: s.BootID, Cause: in.Cause,
+	})
+	if err != nil && !isConflict(err) {
+		return calls.ResumeResult{}, failure(err)
+	}
+	return calls.ResumeResult{State: session.State, ExecutionID: in.Intent.ExecutionID, Cause: in.Cause}, nil
+}
+
+// FinishStop settles a user's stop in the inventory and forgets the execution.
+// A stop that failed leaves the session as it is and says so.
+func (s *Sessions) FinishStop(ctx context.Context, in calls.FinishStopInput) error {
+	cause := string(recovery.StopUser)
+	if !in.Stopped {
+		cause = "stop failed: " + in.Detail
+	}
+	_, err := s.Store.FinishStop(ctx, store.StopEnd{
+		Installation: s.Installation, SessionID: in.SessionID, ExecutionID: in.InstanceID,
+		Stopped: in.Stopped, BootID: s.BootID, Cause: cause,
+	})
+	if err != nil && !isConflict(err) {
+		return failure(err)
+	}
+	if in.Stopped {
+		s.Executions.DropInstance(in.SessionID, in.InstanceID)
+	}
+	return nil
+}

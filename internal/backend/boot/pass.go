@@ -1,0 +1,124 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/kandev/recovery/activities/calls"
+	"github.com/kandev/recovery/internal/backend/owner"
+	"github.com/kandev/recovery/internal/backend/pump"
+	"github.com/kandev/recovery/recovery"
+	"github.com/kandev/recovery/store"
+	"github.com/kandev/recovery/userapi"
+	"github.com/kandev/recovery/worker"
+	"github.com/kandev/recovery/workflows"
+)
+
+// passNumber is the number of a boot's recovery pass.
+const passNumber = 1
+
+// causeAgentEnded is the cause of the repair of a session whose agent ended by
+// itself, or was ended by its control server.
+const (
+	causeAgentExited = "agent_exited"
+	causeAgentEnded  = "agent_ended"
+)
+
+// startPass starts the recovery pass, in place of a dead boot's (W-3).
+func (b *boot) startPass(ctx context.Context) error {
+	return b.wait(ctx, userapi.PhaseRecovering, "", func() error {
+		run, err := b.engine.StartAdoption(ctx, passNumber, b.survives())
+		if err != nil {
+			return err
+		}
+		b.status.passStarted(workflows.AdoptionID(b.cfg.Home.Installation()), run.GetRunID())
+		return nil
+	})
+}
+
+// reconciledOnce returns the hook that the pass calls after a reconciliation,
+// and the channel that the first one closes.
+func (b *boot) reconciledOnce() (func(calls.ReconcileInput), <-chan struct{}) {
+	var once sync.Once
+	reconciled := make(chan struct{})
+	return func(in calls.ReconcileInput) {
+		b.status.reconciled(in)
+		once.Do(func() { close(reconciled) })
+	}, reconciled
+}
+
+// resumeRequests starts again what users had requested and a dead boot wrote
+// down but may not have handed to the workflow engine. Both starts change
+// nothing when the workflow is already there.
+func (b *boot) resumeRequests(ctx context.Context) error {
+	inst := b.cfg.Home.Installation()
+	return b.wait(ctx, userapi.PhaseRecovering, "", func() error {
+		sessions, err := b.store.ListSessions(ctx, inst)
+		if err != nil {
+			return err
+		}
+		for _, session := range sessions {
+			if session.State != recovery.StateCreated {
+				continue
+			}
+			if err := b.engine.StartResume(ctx, session.ID); err != nil && !errors.Is(err, worker.ErrAlreadyResuming) {
+				return err
+			}
+		}
+		records, err := b.store.LiveStandalone(ctx, inst)
+		if err != nil {
+			return err
+		}
+		for _, record := range records {
+			if !record.StopRequested {
+				continue
+			}
+			if err := b.engine.StartStop(ctx, record.SessionID, record.ExecutionID, record.StopRequestID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// agentEnded settles a session whose instance is gone, once all of its events
+// are committed: the record is repaired, and what the control server still
+// keeps of an agent that ended by itself is let go of. A session whose user
+// asked for the stop is left to that stop (W-7).
+func (b *boot) agentEnded(ctx context.Context, e pump.Ending) error {
+	inst := b.cfg.Home.Installation()
+	record, err := b.store.GetRecord(ctx, inst, e.SessionID)
+	if err != nil && !errors.Is(err, store.ErrNoRecord) {
+		return err
+	}
+	if err == nil && record.ExecutionID == e.InstanceID && !record.StopRequested && record.State != recovery.StateStarting {
+		cause := causeAgentEnded
+		if e.Exit != nil {
+			cause = causeAgentExited
+		}
+		_, err := b.store.Repair(ctx, store.Repair{
+			Installation: inst, SessionID: e.SessionID, ExecutionID: e.InstanceID, BootID: b.cfg.BootID, Cause: cause,
+		})
+		if err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrExecutionReplaced) {
+			return fmt.Errorf("settle session: %w", err)
+		}
+	}
+	b.executions.DropInstance(e.SessionID, e.InstanceID)
+	b.changes.Changed(e.SessionID)
+	peer, _, err := b.owner.Client()
+	if errors.Is(err, owner.ErrNoServer) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := peer.Stop(ctx, e.InstanceID, 0); err != nil {
+		return fmt.Errorf("let go of the ended instance: %w", err)
+	}
+	b.cfg.Logger.Info("agent ended", zap.String("session_id", e.SessionID), zap.String("instance_id", e.InstanceID))
+	return nil
+}

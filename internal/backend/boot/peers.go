@@ -1,0 +1,123 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	temporal "go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"go.uber.org/zap"
+
+	"github.com/kandev/recovery/agentctl/launch"
+	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/store"
+	"github.com/kandev/recovery/store/seal"
+	"github.com/kandev/recovery/userapi"
+)
+
+// callTimeout bounds a call to the control server outside the recovery pass,
+// where the read budget applies.
+const callTimeout = 10 * time.Second
+
+// retryFrom and retryUpTo pace the attempts to reach Postgres and Temporal.
+const (
+	retryFrom = 100 * time.Millisecond
+	retryUpTo = 3 * time.Second
+)
+
+func pid() int { return os.Getpid() }
+
+// wait repeats op until it succeeds, fails for good, or ctx ends; what it waits
+// for is on the status page meanwhile (W-8).
+func (b *boot) wait(ctx context.Context, phase userapi.Phase, what string, op func() error) error {
+	b.status.waiting(phase, what)
+	delay := backoff.NewExponentialBackOff()
+	delay.InitialInterval, delay.MaxInterval = retryFrom, retryUpTo
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		err := op()
+		var final *backoff.PermanentError
+		if err != nil && !errors.As(err, &final) && ctx.Err() == nil {
+			b.cfg.Logger.Warn("waiting", zap.String("for", what), zap.Error(err))
+		}
+		return struct{}{}, err
+	}, backoff.WithBackOff(delay), backoff.WithMaxElapsedTime(0))
+	return err
+}
+
+// openStore waits for Postgres and brings its schema up to date.
+func (b *boot) openStore(ctx context.Context) error {
+	sealer, err := seal.Open(b.cfg.Home.Path())
+	if err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, b.cfg.Settings.DatabaseDSN.Reveal(), store.Options{Logger: b.cfg.Logger, Sealer: sealer})
+	if err != nil {
+		return err
+	}
+	b.store = db
+	b.onClose(db.Close)
+	return b.wait(ctx, userapi.PhaseWaitingPostgres, "Postgres", func() error {
+		if err := db.Migrate(ctx); err != nil {
+			if errors.Is(err, store.ErrSchemaNewer) {
+				return backoff.Permanent(err)
+			}
+			return err
+		}
+		return db.EnsureInstallation(ctx, b.cfg.Home.Installation())
+	})
+}
+
+// dialTemporal waits for Temporal.
+func (b *boot) dialTemporal(ctx context.Context) error {
+	options := b.cfg.Temporal
+	options.Logger = temporalLog{b.cfg.Logger.Sugar()}
+	return b.wait(ctx, userapi.PhaseWaitingTemporal, "Temporal", func() error {
+		c, err := temporal.DialContext(ctx, options)
+		if err != nil {
+			return err
+		}
+		b.temporal = c
+		b.onClose(c.Close)
+		return nil
+	})
+}
+
+// launch starts a control server as the settings say.
+func (b *boot) launch(ctx context.Context) (*launch.Launched, error) {
+	s := b.cfg.Settings
+	launched, err := launch.Start(ctx, launch.Spec{
+		Executable: s.Agentctl.Executable, HTTPTimeout: callTimeout, Logger: b.cfg.Logger,
+		Config: wire.StartConfig{
+			Home: b.cfg.Home.Path(), Host: s.Agentctl.Host, Port: s.Agentctl.Port,
+			Detached:        b.survives(),
+			UnownedPeriodMS: s.Agentctl.UnownedPeriod.Milliseconds(),
+			IdleTimeoutMS:   s.Agentctl.IdleTimeout.Milliseconds(),
+			EventLimit:      s.Agentctl.DetachedEventLimit,
+		},
+	})
+	if err != nil {
+		b.status.waiting(userapi.PhaseRecovering, "the control server to start; the backend's log says why it does not")
+		return nil, fmt.Errorf("start control server: %w", err)
+	}
+	return launched, nil
+}
+
+// survives reports whether the survival capability is on and available here.
+func (b *boot) survives() bool {
+	available, _ := launch.Availability()
+	return b.cfg.Settings.AgentSurvival && available
+}
+
+// temporalLog writes the SDK's log through zap.
+type temporalLog struct{ *zap.SugaredLogger }
+
+var _ sdklog.Logger = temporalLog{}
+
+func (l temporalLog) Debug(msg string, keyvals ...any) { l.Debugw(msg, keyvals...) }
+func (l temporalLog) Info(msg string, keyvals ...any)  { l.Infow(msg, keyvals...) }
+func (l temporalLog) Warn(msg string, keyvals ...any)  { l.Warnw(msg, keyvals...) }
+func (l temporalLog) Error(msg string, keyvals ...any) { l.Errorw(msg, keyvals...) }

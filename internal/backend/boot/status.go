@@ -1,0 +1,109 @@
+package boot
+
+import (
+	"sync"
+	"time"
+
+	"github.com/kandev/recovery/activities/calls"
+	"github.com/kandev/recovery/agentctl/launch"
+	"github.com/kandev/recovery/internal/backend/owner"
+	"github.com/kandev/recovery/recovery"
+	"github.com/kandev/recovery/userapi"
+)
+
+// status is what the status page shows.
+type status struct {
+	started time.Time
+
+	mu    sync.Mutex
+	shown userapi.Status
+	owner *owner.Owner
+}
+
+func newStatus(cfg Config) *status {
+	s := &status{started: time.Now()}
+	s.shown = userapi.Status{
+		BootID: cfg.BootID, Installation: cfg.Home.Installation(), StartedAt: s.started,
+		Phase: userapi.PhaseWaitingPostgres, Survival: survival(cfg.Settings.AgentSurvival),
+	}
+	return s
+}
+
+// survival tells on, off and unavailable apart (S-005.4).
+func survival(on bool) userapi.Survival {
+	if available, reason := launch.Availability(); !available {
+		return userapi.Survival{State: "unavailable", Reason: reason}
+	}
+	if on {
+		return userapi.Survival{State: "on"}
+	}
+	return userapi.Survival{State: "off"}
+}
+
+// page returns the status of this moment.
+func (s *status) page() userapi.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shown := s.shown
+	if s.shown.Recovery != nil {
+		pass := *s.shown.Recovery
+		shown.Recovery = &pass
+	}
+	if s.owner != nil {
+		if server, renewed, err := s.owner.LastRenewal(); err == nil {
+			shown.Control = &userapi.Control{ServerIdentity: server.Identity, Adopted: server.Adopted, LastRenewal: &renewed}
+		}
+	}
+	return shown
+}
+
+func (s *status) change(f func(*userapi.Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.shown)
+}
+
+func (s *status) waiting(phase userapi.Phase, what string) {
+	s.change(func(shown *userapi.Status) { shown.Phase, shown.WaitingFor = phase, what })
+}
+
+func (s *status) watch(o *owner.Owner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owner = o
+}
+
+func (s *status) passStarted(workflowID, runID string) {
+	s.change(func(shown *userapi.Status) {
+		pass := recoveryOf(shown)
+		pass.WorkflowID, pass.RunID = workflowID, runID
+	})
+}
+
+// recoveryOf returns the pass of the page: its start and its end are reported
+// by two goroutines, in any order.
+func recoveryOf(shown *userapi.Status) *userapi.RecoveryPass {
+	if shown.Recovery == nil {
+		shown.Recovery = &userapi.RecoveryPass{}
+	}
+	return shown.Recovery
+}
+
+// reconciled takes over the outcomes of a pass. A later reconciliation of the
+// same pass only moves sessions from one count to another.
+func (s *status) reconciled(in calls.ReconcileInput) {
+	s.change(func(shown *userapi.Status) {
+		pass := recoveryOf(shown)
+		if pass.Counts != nil {
+			return
+		}
+		pass.Verdict, pass.Reason = in.Verdict, in.Reason
+		pass.Counts = map[recovery.SessionOutcome]int{}
+		for _, o := range in.Outcomes {
+			pass.Counts[o.Outcome]++
+		}
+		pass.FinishedAfterMS = time.Since(s.started).Milliseconds()
+	})
+}
+
+func (s *status) serving() { s.waiting(userapi.PhaseServing, "") }

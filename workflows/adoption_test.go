@@ -1,0 +1,400 @@
+package workflows
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/kandev/recovery/activities/calls"
+	"github.com/kandev/recovery/recovery"
+)
+
+// pass is a recovery pass in the test environment: the workflow is the real
+// one, and the peers answer as the test says.
+type pass struct {
+	env        *testsuite.TestWorkflowEnvironment
+	order      []string
+	reconciled []calls.ReconcileInput
+	input      calls.AdoptionInput
+	located    calls.Located
+}
+
+var errUnanswered = temporal.NewApplicationError("no answer", calls.FailureUnanswered, nil)
+
+func newPass(t *testing.T, records ...calls.GuardedRecord) *pass {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	p := &pass{env: suite.NewTestWorkflowEnvironment(), located: calls.Located{Recorded: true, ServerIdentity: "server"}, input: calls.AdoptionInput{
+		Pass: calls.Pass{Installation: "inst", BootID: "boot", Number: 1}, Survival: true,
+		Deadline: 30 * time.Second, ReadTimeout: 200 * time.Millisecond, ReadRetries: 2,
+	}}
+	p.env.RegisterWorkflowWithOptions(Adoption, workflow.RegisterOptions{Name: TypeAdoption})
+	p.env.RegisterWorkflowWithOptions(StopWithRetry, workflow.RegisterOptions{Name: TypeStopWithRetry})
+	register(p, calls.TakeGuards, func(context.Context, calls.Pass) (calls.GuardsTaken, error) { return calls.GuardsTaken{}, nil })
+	register(p, calls.LocateServer, func(context.Context, calls.Pass) (calls.Located, error) { return calls.Located{}, nil })
+	register(p, calls.EvaluateServer, func(context.Context, calls.EvaluateInput) (calls.Evaluation, error) { return calls.Evaluation{}, nil })
+	register(p, calls.RotateCredential, func(context.Context, calls.RotateInput) (calls.Rotated, error) { return calls.Rotated{}, nil })
+	register(p, calls.StoreCredential, func(context.Context, calls.RotationInput) error { return nil })
+	register(p, calls.ConfirmRotation, func(context.Context, calls.RotationInput) error { return nil })
+	register(p, calls.StartServer, func(context.Context, calls.Pass) (calls.Started, error) { return calls.Started{}, nil })
+	register(p, calls.EnumerateInstances, func(context.Context, calls.Pass) (calls.Enumerated, error) { return calls.Enumerated{}, nil })
+	register(p, calls.ObserveSession, func(context.Context, calls.SessionInput) (calls.Observation, error) { return calls.Observation{}, nil })
+	register(p, calls.PublishSession, func(context.Context, calls.SessionInput) (calls.Published, error) { return calls.Published{}, nil })
+	register(p, calls.ProbeRecords, func(context.Context, calls.ProbeInput) (calls.Probed, error) { return calls.Probed{}, nil })
+	register(p, calls.ClosePass, func(context.Context, calls.Pass) (calls.Closed, error) { return calls.Closed{}, nil })
+	register(p, calls.StopInstance, func(context.Context, calls.StopInstanceInput) (calls.StopResult, error) {
+		return calls.StopResult{}, nil
+	})
+	register(p, calls.ReconcileRecords, func(context.Context, calls.ReconcileInput) (calls.Reconciled, error) { return calls.Reconciled{}, nil })
+
+	p.on(calls.TakeGuards, calls.GuardsTaken{Records: records})
+	p.env.OnActivity(calls.LocateServer, mock.Anything, mock.Anything).Return(func(context.Context, calls.Pass) (calls.Located, error) {
+		p.note(calls.LocateServer)
+		return p.located, nil
+	}).Maybe()
+	p.env.OnActivity(calls.ReconcileRecords, mock.Anything, mock.Anything).Return(func(_ context.Context, in calls.ReconcileInput) (calls.Reconciled, error) {
+		p.note(calls.ReconcileRecords)
+		p.reconciled = append(p.reconciled, in)
+		return calls.Reconciled{}, nil
+	}).Maybe()
+	return p
+}
+
+func register(p *pass, name string, fn any) {
+	p.env.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
+}
+
+func (p *pass) note(name string) { p.order = append(p.order, name) }
+
+// on makes an activity answer with the result, every time.
+func (p *pass) on(name string, result any) {
+	p.env.OnActivity(name, mock.Anything, mock.Anything).Run(func(mock.Arguments) { p.note(name) }).Return(result, nil).Maybe()
+}
+
+// done makes an activity without a result succeed.
+func (p *pass) done(name string) {
+	p.env.OnActivity(name, mock.Anything, mock.Anything).Run(func(mock.Arguments) { p.note(name) }).Return(nil).Maybe()
+}
+
+// adoptable makes the recorded server ours, with the instances.
+func (p *pass) adoptable(live ...calls.LiveInstance) {
+	p.on(calls.EvaluateServer, calls.Evaluation{Verdict: recovery.VerdictAdoptable})
+	p.on(calls.RotateCredential, calls.Rotated{RotationID: 7})
+	p.done(calls.StoreCredential)
+	p.done(calls.ConfirmRotation)
+	p.on(calls.EnumerateInstances, calls.Enumerated{Instances: live})
+}
+
+func (p *pass) run(t *testing.T) calls.AdoptionReport {
+	t.Helper()
+	p.env.ExecuteWorkflow(TypeAdoption, p.input)
+	require.True(t, p.env.IsWorkflowCompleted())
+	require.NoError(t, p.env.GetWorkflowError())
+	var report calls.AdoptionReport
+	require.NoError(t, p.env.GetWorkflowResult(&report))
+	return report
+}
+
+// outcome of a session at the newest reconciliation that names it.
+func (p *pass) outcome(session string) calls.SessionOutcome {
+	var found calls.SessionOutcome
+	for _, in := range p.reconciled {
+		for _, o := range in.Outcomes {
+			if o.SessionID == session {
+				found = o
+			}
+		}
+	}
+	return found
+}
+
+func (p *pass) index(name string) int {
+	for i, n := range p.order {
+		if n == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func record(session, execution string) calls.GuardedRecord {
+	return calls.GuardedRecord{SessionID: session, ExecutionID: execution}
+}
+
+func live(id, session string) calls.LiveInstance {
+	return calls.LiveInstance{ID: id, SessionID: session}
+}
+
+// S-002.8, O-002.7, S-003.1: guards come before any contact, the confirmation
+// after the durable write, and reconciliation after every outcome.
+func TestAdoptionOrder(t *testing.T) {
+	p := newPass(t, record("s1", "i1"))
+	p.adoptable(live("i1", "s1"))
+	p.on(calls.ObserveSession, calls.Observation{})
+	p.on(calls.PublishSession, calls.Published{State: recovery.StateRunning})
+	p.on(calls.ClosePass, calls.Closed{Published: []string{"s1"}})
+	report := p.run(t)
+
+	require.Equal(t, []string{
+		calls.TakeGuards, calls.LocateServer, calls.EvaluateServer, calls.RotateCredential, calls.StoreCredential,
+		calls.ConfirmRotation, calls.EnumerateInstances, calls.ObserveSession, calls.PublishSession,
+		calls.ClosePass, calls.ReconcileRecords,
+	}, p.order)
+	require.True(t, report.Adopted)
+	require.Equal(t, uint64(7), report.RotationID)
+	require.Equal(t, 1, report.Counts[recovery.OutcomeRetracked])
+}
+
+// O-001.4, O-001.6, O-001.8, S-003.6: what each verdict leads to. Nothing is
+// stopped in any of them.
+func TestAdoptionWithoutAdoptableServer(t *testing.T) {
+	cases := []struct {
+		name       string
+		evaluation calls.Evaluation
+		err        error
+		want       recovery.SessionOutcome // of a session whose recorded process is gone
+		reason     recovery.RefusalReason
+	}{
+		{"nothing listens", calls.Evaluation{Verdict: recovery.VerdictFresh}, nil, recovery.OutcomeStale, ""},
+		{"silent", calls.Evaluation{}, errUnanswered, recovery.OutcomeStale, recovery.RefusedNoAnswer},
+		{"stranger", calls.Evaluation{Verdict: recovery.VerdictRefused, Reason: recovery.RefusedIdentityMismatch}, nil, recovery.OutcomeUnknown, recovery.RefusedIdentityMismatch},
+		{"no proof", calls.Evaluation{Verdict: recovery.VerdictRefused, Reason: recovery.RefusedAuthenticationFailure}, nil, recovery.OutcomeUnknown, recovery.RefusedAuthenticationFailure},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPass(t, record("s1", "i1"))
+			p.env.OnActivity(calls.EvaluateServer, mock.Anything, mock.Anything).Return(c.evaluation, c.err)
+			p.on(calls.StartServer, calls.Started{ServerIdentity: "own"})
+			p.on(calls.ProbeRecords, calls.Probed{Dead: []string{"s1"}})
+			p.on(calls.ClosePass, calls.Closed{})
+			report := p.run(t)
+			require.False(t, report.Adopted)
+			require.Equal(t, c.reason, report.Reason)
+			require.Equal(t, c.want, p.outcome("s1").Outcome)
+			require.NotEqual(t, -1, p.index(calls.StartServer), "an own server is started")
+			require.Equal(t, -1, p.index(calls.RotateCredential), "nothing else is said to the recorded one")
+			require.Zero(t, report.Stopped+report.Unstopped)
+		})
+	}
+}
+
+// O-001.8: with no record nothing is contacted.
+func TestAdoptionWithoutRecord(t *testing.T) {
+	p := newPass(t)
+	p.located = calls.Located{}
+	p.on(calls.EvaluateServer, calls.Evaluation{Verdict: recovery.VerdictAdoptable})
+	p.on(calls.StartServer, calls.Started{ServerIdentity: "own"})
+	p.on(calls.ClosePass, calls.Closed{})
+	report := p.run(t)
+	require.Empty(t, report.Reason)
+	require.Equal(t, []string{
+		calls.TakeGuards, calls.LocateServer, calls.StartServer, calls.ClosePass, calls.ReconcileRecords,
+	}, p.order)
+}
+
+// S-002.12: adopted but not enumerable: nothing recovered, nothing stopped, no
+// second server.
+func TestAdoptionNotEnumerable(t *testing.T) {
+	p := newPass(t, record("s1", "i1"))
+	p.on(calls.EvaluateServer, calls.Evaluation{Verdict: recovery.VerdictAdoptable})
+	p.on(calls.RotateCredential, calls.Rotated{RotationID: 7})
+	p.done(calls.StoreCredential)
+	p.done(calls.ConfirmRotation)
+	p.env.OnActivity(calls.EnumerateInstances, mock.Anything, mock.Anything).Return(calls.Enumerated{}, errUnanswered)
+	p.on(calls.ClosePass, calls.Closed{})
+	report := p.run(t)
+	require.True(t, report.Adopted)
+	require.False(t, report.Enumerated)
+	require.Equal(t, recovery.OutcomeUnknown, p.outcome("s1").Outcome)
+	require.Equal(t, -1, p.index(calls.StartServer))
+	require.Zero(t, report.Stopped+report.Unstopped)
+}
+
+// S-002.6, S-002.7, S-002.10, W-3: what the join condemns is stopped, what it
+// settles is reported, and what a resume owns is left alone.
+func TestAdoptionFollowsTheJoin(t *testing.T) {
+	owned := calls.GuardedRecord{SessionID: "s4", ExecutionID: "i7", OwnedBy: recovery.OutcomeOwnedByResume}
+	p := newPass(t, record("s1", "i1"), record("s2", "i9"), record("s3", "i4"), owned)
+	p.adoptable(live("i1", "s1"), live("i2", "s1"), live("i5", "s2"), live("i6", "s2"), live("i8", "gone"), live("i7", "s4"))
+	var stopped []string
+	p.env.OnActivity(calls.StopInstance, mock.Anything, mock.Anything).Return(func(_ context.Context, in calls.StopInstanceInput) (calls.StopResult, error) {
+		stopped = append(stopped, in.InstanceID)
+		return calls.StopResult{Stopped: true}, nil
+	})
+	p.on(calls.ObserveSession, calls.Observation{})
+	p.on(calls.PublishSession, calls.Published{State: recovery.StateRunning})
+	p.on(calls.ClosePass, calls.Closed{Published: []string{"s1"}})
+	report := p.run(t)
+	require.ElementsMatch(t, []string{"i2", "i5", "i6", "i8"}, stopped)
+	require.Equal(t, recovery.OutcomeRetracked, p.outcome("s1").Outcome)
+	require.Equal(t, recovery.OutcomeAmbiguous, p.outcome("s2").Outcome)
+	require.Equal(t, recovery.OutcomeStale, p.outcome("s3").Outcome)
+	require.Equal(t, recovery.OutcomeOwnedByResume, p.outcome("s4").Outcome)
+	require.Equal(t, 4, report.Stopped)
+}
+
+// S-002.15, S-002.16: the budget is MaximumAttempts; a loser that cannot be
+// stopped blocks its winner, which is stopped too.
+func TestAdoptionUnstoppableLoserBlocksItsWinner(t *testing.T) {
+	p := newPass(t, record("s1", "i1"))
+	p.adoptable(live("i1", "s1"), live("i2", "s1"))
+	attempts := map[string]int{}
+	p.env.OnActivity(calls.StopInstance, mock.Anything, mock.Anything).Return(func(_ context.Context, in calls.StopInstanceInput) (calls.StopResult, error) {
+		attempts[in.InstanceID]++
+		if in.InstanceID == "i2" {
+			return calls.StopResult{}, errUnanswered
+		}
+		return calls.StopResult{Stopped: true}, nil
+	})
+	p.on(calls.ClosePass, calls.Closed{})
+	report := p.run(t)
+	require.Equal(t, map[string]int{"i1": 1, "i2": 3}, attempts)
+	require.Equal(t, recovery.OutcomeUnstopped, p.outcome("s1").Outcome)
+	require.Equal(t, "i2", p.outcome("s1").Instance)
+	require.Equal(t, 1, report.Unstopped)
+	require.Equal(t, -1, p.index(calls.ObserveSession))
+}
+
+// S-002.4, S-002.11, S-002.13: a missing value and an exhausted read stop that
+// instance, each with its own outcome, and touch no other session.
+func TestAdoptionReconstructionFailures(t *testing.T) {
+	p := newPass(t, record("s1", "i1"), record("s2", "i2"), record("s3", "i3"))
+	p.adoptable(live("i1", "s1"), live("i2", "s2"), live("i3", "s3"))
+	reads := map[string]int{}
+	p.env.OnActivity(calls.ObserveSession, mock.Anything, mock.Anything).Return(func(_ context.Context, in calls.SessionInput) (calls.Observation, error) {
+		reads[in.SessionID]++
+		switch in.SessionID {
+		case "s1":
+			return calls.Observation{Missing: []string{string(recovery.ValueCommand)}}, nil
+		case "s2":
+			return calls.Observation{}, errUnanswered
+		default:
+			return calls.Observation{}, nil
+		}
+	})
+	p.on(calls.StopInstance, calls.StopResult{Stopped: true})
+	p.on(calls.PublishSession, calls.Published{State: recovery.StateRunning})
+	p.on(calls.ClosePass, calls.Closed{Published: []string{"s3"}})
+	report := p.run(t)
+	require.Equal(t, recovery.OutcomeMissingValue, p.outcome("s1").Outcome)
+	require.Equal(t, string(recovery.ValueCommand), p.outcome("s1").Detail)
+	require.Equal(t, recovery.OutcomeReadFailed, p.outcome("s2").Outcome)
+	require.Equal(t, recovery.OutcomeRetracked, p.outcome("s3").Outcome)
+	require.Equal(t, map[string]int{"s1": 1, "s2": 3, "s3": 1}, reads)
+	require.Equal(t, 2, report.Stopped)
+}
+
+// O-002.5: a store failure after the rotation is waited out; the rotation is
+// not confirmed before, and no second server is started.
+func TestAdoptionStoresTheReplacementWhateverItTakes(t *testing.T) {
+	p := newPass(t)
+	p.on(calls.EvaluateServer, calls.Evaluation{Verdict: recovery.VerdictAdoptable})
+	p.on(calls.RotateCredential, calls.Rotated{RotationID: 7})
+	failures := 0
+	p.env.OnActivity(calls.StoreCredential, mock.Anything, mock.Anything).Return(func(context.Context, calls.RotationInput) error {
+		p.note(calls.StoreCredential)
+		if failures++; failures < 6 {
+			return errUnanswered
+		}
+		return nil
+	})
+	p.done(calls.ConfirmRotation)
+	p.on(calls.EnumerateInstances, calls.Enumerated{})
+	p.on(calls.ClosePass, calls.Closed{})
+	report := p.run(t)
+	require.True(t, report.Adopted)
+	require.Equal(t, 6, failures)
+	require.Greater(t, p.index(calls.ConfirmRotation), p.index(calls.StoreCredential)+4)
+	require.Equal(t, -1, p.index(calls.StartServer))
+}
+
+// O-002.5: a server that does not rotate is not adopted, and nothing else is
+// said to it.
+func TestAdoptionRotationRefused(t *testing.T) {
+	for name, result := range map[string]struct {
+		rotated calls.Rotated
+		err     error
+	}{"refused": {calls.Rotated{Refused: true}, nil}, "silent": {calls.Rotated{}, errUnanswered}} {
+		t.Run(name, func(t *testing.T) {
+			p := newPass(t, record("s1", "i1"))
+			p.on(calls.EvaluateServer, calls.Evaluation{Verdict: recovery.VerdictAdoptable})
+			p.env.OnActivity(calls.RotateCredential, mock.Anything, mock.Anything).Return(result.rotated, result.err)
+			p.on(calls.StartServer, calls.Started{ServerIdentity: "own"})
+			p.on(calls.ClosePass, calls.Closed{})
+			report := p.run(t)
+			require.Equal(t, recovery.RefusedCredentialRotationFailure, report.Reason)
+			require.Equal(t, recovery.OutcomeUnknown, p.outcome("s1").Outcome)
+			require.Equal(t, -1, p.index(calls.StoreCredential))
+		})
+	}
+}
+
+// S-003.7: the deadline cuts what is unread, stops its instances after the pass
+// was closed, spares what was tracked by then, and reconciles without waiting
+// for the stops.
+func TestAdoptionDeadline(t *testing.T) {
+	p := newPass(t, record("s1", "i1"), record("s2", "i2"))
+	p.input.Deadline = time.Second
+	p.input.ReadTimeout, p.input.ReadRetries = 10*time.Second, 0
+	p.adoptable(live("i1", "s1"), live("i2", "s2"))
+	p.env.OnActivity(calls.ObserveSession, mock.Anything, mock.Anything).Return(func(ctx context.Context, in calls.SessionInput) (calls.Observation, error) {
+		if in.SessionID == "s1" {
+			return calls.Observation{}, nil
+		}
+		<-ctx.Done()
+		return calls.Observation{}, errors.New("cut")
+	})
+	p.on(calls.PublishSession, calls.Published{State: recovery.StateRunning})
+	p.on(calls.ClosePass, calls.Closed{Published: []string{"s1"}})
+	var stopped []string
+	p.env.OnActivity(calls.StopInstance, mock.Anything, mock.Anything).Return(func(_ context.Context, in calls.StopInstanceInput) (calls.StopResult, error) {
+		p.note(calls.StopInstance)
+		stopped = append(stopped, in.InstanceID)
+		return calls.StopResult{Stopped: true}, nil
+	})
+	p.run(t)
+	require.Equal(t, []string{"i2"}, stopped)
+	require.Greater(t, p.index(calls.StopInstance), p.index(calls.ClosePass))
+	require.Equal(t, recovery.OutcomeRetracked, p.outcome("s1").Outcome)
+	require.Equal(t, recovery.OutcomeDeadline, p.outcome("s2").Outcome)
+	require.Len(t, p.reconciled, 2, "at the deadline, and again when the stop has ended")
+	require.False(t, p.outcome("s2").StopInFlight)
+}
+
+// S-003.7: a pass that lost Postgres stops nothing at its deadline.
+func TestAdoptionDeadlineWithoutPostgresStopsNothing(t *testing.T) {
+	p := newPass(t, record("s1", "i1"))
+	p.input.Deadline = time.Second
+	p.input.ReadTimeout, p.input.ReadRetries = 10*time.Second, 0
+	p.adoptable(live("i1", "s1"))
+	p.env.OnActivity(calls.ObserveSession, mock.Anything, mock.Anything).Return(func(ctx context.Context, _ calls.SessionInput) (calls.Observation, error) {
+		<-ctx.Done()
+		return calls.Observation{}, errors.New("cut")
+	})
+	p.on(calls.ClosePass, calls.Closed{StoreLost: true})
+	report := p.run(t)
+	require.Equal(t, recovery.OutcomeUnknown, p.outcome("s1").Outcome)
+	require.Zero(t, report.Stopped+report.Unstopped)
+}
+
+// S-005.1: with the capability off nothing is contacted or adopted.
+func TestAdoptionOff(t *testing.T) {
+	p := newPass(t, record("s1", "i1"))
+	p.input.Survival = false
+	p.on(calls.EvaluateServer, calls.Evaluation{Verdict: recovery.VerdictAdoptable})
+	p.on(calls.StartServer, calls.Started{ServerIdentity: "own"})
+	p.on(calls.ProbeRecords, calls.Probed{Dead: []string{"s1"}})
+	p.on(calls.ClosePass, calls.Closed{})
+	report := p.run(t)
+	require.Equal(t, recovery.VerdictOff, report.Verdict)
+	require.Equal(t, -1, p.index(calls.EvaluateServer))
+	require.Equal(t, recovery.OutcomeStale, p.outcome("s1").Outcome)
+}

@@ -1,0 +1,88 @@
+package workflows
+
+import (
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/kandev/recovery/activities/calls"
+	"github.com/kandev/recovery/recovery"
+)
+
+// ending is a stop that this pass decided, while it runs and after.
+type ending struct {
+	done    bool
+	stopped bool
+	detail  string
+}
+
+// stop starts the abandoned child that ends one instance and follows it in a
+// coroutine of its own. The child runs in a context that neither the deadline
+// nor the end of this workflow cancels; its run timeout ends it when its boot
+// is dead. Until it has ended, its session counts as one whose stop is in
+// flight: the record is left alone and the guard stays (S-003.6, S-003.7). A
+// stop that fails makes its session unstopped, whatever was said of it before
+// (S-002.16).
+func (a *adoption) stop(s recovery.Stop) *ending {
+	ctx, _ := workflow.NewDisconnectedContext(a.ctx)
+	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID:         StopID(s.Instance, passRequest(a.in.Pass)),
+		WorkflowRunTimeout: stopRunTimeout,
+		ParentClosePolicy:  enumspb.PARENT_CLOSE_POLICY_ABANDON,
+		StaticSummary:      "stop " + s.Instance + ": " + string(s.Reason),
+	})
+	future := workflow.ExecuteChildWorkflow(ctx, TypeStopWithRetry, calls.StopInput{
+		InstanceID: s.Instance, SessionID: s.SessionID, Reason: s.Reason, BootID: a.in.Pass.BootID,
+		ReadTimeout: a.in.ReadTimeout, ReadRetries: a.in.ReadRetries,
+	})
+	end := &ending{}
+	a.running++
+	a.inFlight[s.SessionID]++
+	workflow.Go(a.ctx, func(ctx workflow.Context) {
+		var result calls.StopResult
+		err := future.Get(ctx, &result)
+		end.done, end.stopped, end.detail = true, err == nil && result.Stopped, result.Detail
+		a.running--
+		a.inFlight[s.SessionID]--
+		if end.stopped {
+			a.report.Stopped++
+			return
+		}
+		a.report.Unstopped++
+		if s.SessionID != "" {
+			a.settle(calls.SessionOutcome{
+				SessionID: s.SessionID, Outcome: recovery.OutcomeUnstopped, Instance: s.Instance, Detail: end.detail,
+			})
+		}
+	})
+	return end
+}
+
+// stopInstead settles a match with an outcome other than re-tracked and ends
+// its instance.
+func (a *adoption) stopInstead(match recovery.Match, reason recovery.StopReason, settled calls.SessionOutcome) {
+	a.settle(settled)
+	a.stop(recovery.Stop{SessionID: match.SessionID, Instance: match.Instance, Reason: reason})
+}
+
+// cutOff settles what the deadline caught, after the pass was closed. Sessions
+// that were tracked by then are published. The others never will be in this
+// pass, so their instances are stopped; these stops count as in flight. A pass
+// that lost Postgres stops nothing: what it did not publish stays unknown.
+func (a *adoption) cutOff(closed calls.Closed) {
+	tracked := make(map[string]bool, len(closed.Published))
+	for _, session := range closed.Published {
+		tracked[session] = true
+	}
+	for _, match := range a.matches {
+		_, settled := a.outcomes[match.SessionID]
+		switch {
+		case settled:
+		case tracked[match.SessionID]:
+			a.settle(outcomeOf(match, recovery.OutcomeRetracked, ""))
+		case closed.StoreLost:
+			a.settle(outcomeOf(match, recovery.OutcomeUnknown, ""))
+		default:
+			a.stopInstead(match, recovery.StopDeadline, outcomeOf(match, recovery.OutcomeDeadline, ""))
+		}
+	}
+}
