@@ -1,0 +1,215 @@
+package integration
+
+import (
+	"encoding/json"
+	"testing"
+
+	acp "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kandev/recovery/internal/demo"
+	"github.com/kandev/recovery/internal/fakeagent"
+	"github.com/kandev/recovery/recovery"
+	"github.com/kandev/recovery/userapi"
+)
+
+// S-001.1, S-001.2, S-001.4, S-001.5, S-001.7, S-002.2, S-002.3, S-002.9,
+// S-003.2 to S-003.5, S-004.1, S-004.2, O-002.1, B-1, B-9: the main job. Agents
+// of four kinds go through the end of the backend, by SIGKILL and by its own
+// shutdown, and come out as the same processes with complete transcripts.
+func TestAgentsSurviveTheirBackend(t *testing.T) {
+	endings := map[string]func(*backend){"killed": (*backend).kill, "shut down": (*backend).terminate}
+	for name, end := range endings {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.start().serving()
+			streams, ends, asks, idle := w.agent("streams"), w.agent("ends"), w.agent("asks"), w.agent("idle")
+			streams.prompt("one", `stream until file go every 5ms`)
+			ends.prompt("one", `stream 5; wait file go; stream 5`)
+			asks.prompt("one", `stream 5; wait file go; ask; stream 5`)
+			w.eventually("the agents work", func() bool {
+				return streams.produced().Updates > 3 && ends.produced().Updates == 5 && asks.produced().Updates == 5
+			})
+			end(w.backend)
+
+			before := streams.produced().Updates
+			ends.touch("go")
+			asks.touch("go")
+			w.eventually("the agents go on without a backend", func() bool {
+				return ends.produced().Ends == 1 && asks.produced().Asks == 1 && streams.produced().Updates > before
+			})
+			second := w.start().serving()
+			status := second.status
+			require.True(t, status.Control.Adopted)
+			require.Equal(t, recovery.VerdictAdoptable, status.Recovery.Verdict)
+			require.Equal(t, map[recovery.SessionOutcome]int{recovery.OutcomeRetracked: 4}, status.Recovery.Counts)
+
+			// S-004.2: a turn that ended meanwhile is applied before its session
+			// is published; one that is open leaves its session running.
+			require.Equal(t, []string{"RUNNING>WAITING_FOR_INPUT retracked"}, ends.transitions(status.BootID))
+			require.Equal(t, []string{"RUNNING>RUNNING retracked"}, streams.transitions(status.BootID))
+			require.Equal(t, recovery.TaskInProgress, streams.view().TaskState)
+			require.Equal(t, recovery.TaskReview, ends.view().TaskState)
+
+			asks.answer(fakeagent.OptionAllow)
+			streams.touch("go")
+			for _, a := range []*agent{streams, ends, asks} {
+				require.Equal(t, "end_turn", a.ended("one").Turn.StopReason)
+			}
+			for _, a := range []*agent{streams, ends, asks, idle} {
+				a.prompt("two", "stream 3")
+				a.ended("two")
+				a.unharmed()
+			}
+		})
+	}
+}
+
+// answer waits for a permission request of the agent and settles it.
+func (a *agent) answer(option string) {
+	a.w.t.Helper()
+	asked := a.await("asks", func(s userapi.Session) bool { return len(s.Pending) == 1 })
+	request := asked.Pending[0].RequestID
+	require.NoError(a.w.t, a.w.backend.client.AnswerPermission(a.w.t.Context(), a.session, request, userapi.PermissionAnswer{OptionID: option}))
+}
+
+// unharmed checks that the agent is still the process that it was, that it was
+// started and opened once and never reopened, and that its transcript is exactly
+// what it produced.
+func (a *agent) unharmed() {
+	t := a.w.t
+	t.Helper()
+	require.Equal(t, a.pid, a.view().Agent.PID)
+	require.Equal(t, 1, a.calls(fakeagent.MethodStart))
+	require.Equal(t, 1, a.calls(acp.AgentMethodSessionNew))
+	require.Zero(t, a.calls(acp.AgentMethodSessionLoad)+a.calls(acp.AgentMethodSessionResume))
+	a.complete()
+}
+
+// complete checks that the transcript is exactly what the agent produced.
+func (a *agent) complete() {
+	t := a.w.t
+	t.Helper()
+	events := a.transcript()
+	tally := demo.Compare(a.produced(), events)
+	require.True(t, tally.Clean(), "%+v", tally)
+	require.Equal(t, tally.Produced, tally.Committed)
+}
+
+// B-1: whatever the moment at which the backend dies between the control server
+// and Postgres, the transcript has no gap and no duplicate. An acknowledgement
+// before the commit would lose the batch at the first point; a commit that is
+// not idempotent would double it at the second.
+func TestNoEventIsLostAroundACommit(t *testing.T) {
+	for _, point := range []string{"pump.before_commit", "pump.after_commit"} {
+		t.Run(point, func(t *testing.T) {
+			w := newWorld(t)
+			w.start().serving()
+			a := w.agent("streams")
+			w.backend.kill()
+			crashing := w.start("KANDEV_CRASH_AT=" + point).serving()
+			// The backend may die before it answers; the prompt is recorded then.
+			if _, err := crashing.client.Prompt(t.Context(), a.session, "one", "stream 50 every 1ms"); err != nil {
+				t.Log(err)
+			}
+			crashing.died()
+			w.eventually("the turn ends", func() bool { return a.produced().Ends == 1 })
+			w.start().serving()
+			a.ended("one")
+			w.eventually("everything is committed", func() bool {
+				return demo.Compare(a.produced(), a.transcript()).Gaps == 0
+			})
+			a.unharmed()
+		})
+	}
+}
+
+// B-17, S-004.2, W-3: a prompt that was recorded and may not have reached the
+// agent is sent again by its key and arrives once.
+func TestAPromptArrivesOnceAroundACrash(t *testing.T) {
+	for _, point := range []string{"api.prompt_recorded", "api.prompt_sent"} {
+		t.Run(point, func(t *testing.T) {
+			w := newWorld(t)
+			w.start().serving()
+			a := w.agent("prompted")
+			w.backend.kill()
+			crashing := w.start("KANDEV_CRASH_AT=" + point).serving()
+			_, err := crashing.client.Prompt(t.Context(), a.session, "one", "stream 5")
+			require.Error(t, err)
+			crashing.died()
+			w.start().serving()
+			require.Equal(t, "end_turn", a.ended("one").Turn.StopReason)
+			require.Equal(t, 1, a.calls(acp.AgentMethodSessionPrompt))
+			a.unharmed()
+		})
+	}
+}
+
+// W-3, B-17, R-6: a start that its backend did not survive goes on under the
+// next one, with one agent.
+func TestAStartGoesOnUnderTheNextBackend(t *testing.T) {
+	for _, point := range []string{"launch.begun", "launch.created", "launch.published"} {
+		t.Run(point, func(t *testing.T) {
+			w := newWorld(t)
+			w.start().serving()
+			w.backend.kill()
+			crashing := w.start("KANDEV_CRASH_AT=" + point).serving()
+			a := w.created("started")
+			crashing.died()
+			w.start().serving()
+			a.ready()
+			a.prompt("one", "stream 3")
+			a.ended("one")
+			a.unharmed()
+		})
+	}
+}
+
+// W-3, O-002.5, O-002.10, S-002.9: a boot that dies half way through its
+// adoption, twice at the same step, leaves what the next one adopts.
+func TestAdoptionGoesOnAfterACrashAtEveryStep(t *testing.T) {
+	w := newWorld(t)
+	w.start().serving()
+	a := w.agent("survives")
+	a.prompt("one", "stream until file go every 5ms")
+	w.backend.kill()
+	for _, step := range []string{
+		"guarded", "located", "evaluated", "rotated", "stored", "confirmed", "enumerated", "published", "reconciled",
+	} {
+		for range 2 {
+			w.start("KANDEV_CRASH_AT=adoption." + step).died()
+		}
+	}
+	require.True(t, w.start().serving().status.Control.Adopted)
+	a.touch("go")
+	a.ended("one")
+	w.eventually("everything is committed", func() bool { return demo.Compare(a.produced(), a.transcript()).Gaps == 0 })
+	a.unharmed()
+}
+
+// S-001.4, S-004.1: an agent that this project did not write goes through the
+// same, with its permission request answered after the restart.
+func TestAForeignAgentSurvives(t *testing.T) {
+	w := newWorld(t)
+	w.start().serving()
+	require.NoError(t, w.backend.client.PutProfile(t.Context(), userapi.Profile{ID: "example", Agent: "example", Command: []string{programs.example}}))
+	created, err := w.backend.client.CreateSession(t.Context(), userapi.CreateSession{ProfileID: "example", Workspace: w.tree("example")})
+	require.NoError(t, err)
+	a := &agent{w: w, session: created.ID}
+	a.ready()
+	a.prompt("one", "hello")
+	asked := a.await("asks", func(s userapi.Session) bool { return len(s.Pending) == 1 })
+	w.backend.kill()
+	w.start().serving()
+	require.Equal(t, asked.Pending, a.await("still asks", func(s userapi.Session) bool { return len(s.Pending) == 1 }).Pending)
+	var params struct {
+		Options []struct {
+			OptionID string `json:"optionId"`
+		} `json:"options"`
+	}
+	require.NoError(t, json.Unmarshal(asked.Pending[0].Params, &params))
+	a.answer(params.Options[0].OptionID)
+	require.Equal(t, "end_turn", a.ended("one").Turn.StopReason)
+	require.Equal(t, a.pid, a.view().Agent.PID)
+	require.Zero(t, demo.Holes(a.transcript()))
+}
