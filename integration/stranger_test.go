@@ -30,7 +30,6 @@ import (
 type stranger struct {
 	mu       sync.Mutex
 	received bytes.Buffer
-	endpoint string
 }
 
 func (s *stranger) keep(b []byte) {

@@ -108,7 +108,7 @@ func (e *Engine) StartStop(ctx context.Context, session, instance, request strin
 // Running reports whether a session's resume is running. Only an answer of
 // Temporal counts: anything else is an error.
 func (e *Engine) Running(ctx context.Context, session string) (bool, error) {
-	described, err := e.Client.DescribeWorkflowExecution(ctx, workflows.ResumeID(session), "")
+	described, err := e.Client.DescribeWorkflow(ctx, workflows.ResumeID(session), "")
 	var unknown *serviceerror.NotFound
 	switch {
 	case errors.As(err, &unknown):
@@ -116,5 +116,5 @@ func (e *Engine) Running(ctx context.Context, session string) (bool, error) {
 	case err != nil:
 		return false, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return described.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	return described.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }

@@ -19,9 +19,6 @@ import (
 	"github.com/kandev/recovery/internal/credential"
 )
 
-// readyDescriptor is where the child finds its ready pipe.
-const readyDescriptor = 3
-
 // maxReadyBytes bounds the ready line.
 const maxReadyBytes = 64 << 10
 

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -32,8 +31,6 @@ const (
 	envBreak = "STACK_TEST_BREAK" // the backend does not start
 	roleUp   = "up"
 	roleBack = "backend"
-
-	patience = 30 * time.Second
 )
 
 // TestMain lets the test binary be the process that runs a stack, and a backend

@@ -47,7 +47,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		case <-s.process.Exited():
 			return errEarlyEnd
 		case <-ctx.Done():
-			return fmt.Errorf("Temporal did not answer at %s: %w", s.Address, errors.Join(ctx.Err(), err))
+			return fmt.Errorf("the Temporal server did not answer at %s: %w", s.Address, errors.Join(ctx.Err(), err))
 		case <-tick.C:
 		}
 	}
