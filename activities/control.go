@@ -69,7 +69,7 @@ func (c *Control) EvaluateServer(ctx context.Context, in calls.EvaluateInput) (c
 	if err != nil || evaluation.Verdict != "" {
 		return evaluation, err
 	}
-	peer := client.New(client.Config{Endpoint: record.Endpoint, Fingerprint: record.Fingerprint, HTTPTimeout: c.ReadTimeout})
+	peer := c.peer(record, "")
 	defer peer.Close()
 	identity, err := peer.VerifyServer(ctx, c.Home, record.ServerIdentity, token, record.RotationID)
 	evaluation, err = verdict(identity, err)
@@ -113,10 +113,11 @@ func verdict(identity wire.Identity, err error) (calls.Evaluation, error) {
 	case err == nil:
 		if missing := missingCapabilities(identity.Capabilities); len(missing) > 0 {
 			return calls.Evaluation{
-				Verdict: recovery.VerdictIncompatible, Reason: recovery.RefusedCapabilityIncompatibility, Missing: missing,
+				Verdict: recovery.VerdictIncompatible, Reason: recovery.RefusedCapabilityIncompatibility,
+				Advertised: identity.Capabilities, Missing: missing,
 			}, nil
 		}
-		return calls.Evaluation{Verdict: recovery.VerdictAdoptable}, nil
+		return calls.Evaluation{Verdict: recovery.VerdictAdoptable, Advertised: identity.Capabilities}, nil
 	case errors.Is(err, client.ErrRefused):
 		return calls.Evaluation{Verdict: recovery.VerdictFresh}, nil
 	case errors.As(err, &answer) && answer.Code == wire.CodeShuttingDown:
@@ -154,9 +155,7 @@ func (c *Control) RotateCredential(ctx context.Context, in calls.RotateInput) (c
 	if evaluation.Verdict != "" {
 		return calls.Rotated{Refused: true}, nil
 	}
-	peer := client.New(client.Config{
-		Endpoint: record.Endpoint, Fingerprint: record.Fingerprint, Credential: token, HTTPTimeout: c.ReadTimeout,
-	})
+	peer := c.peer(record, token)
 	defer peer.Close()
 	issued, err := peer.Rotate(ctx)
 	var answer *wire.Error

@@ -30,8 +30,8 @@ type Inventory struct {
 	Logger       *zap.Logger
 	Installation string
 	BootID       string
-	// Reconciled is called after the first reconciliation of a pass.
-	Reconciled func(calls.ReconcileInput)
+	// Report is told how a pass stands, at least once.
+	Report func(calls.AdoptionReport)
 }
 
 // TakeGuards reads the inventory and guards every session in it, in one step,
@@ -161,8 +161,17 @@ func (v *Inventory) ReconcileRecords(ctx context.Context, in calls.ReconcileInpu
 		}
 	}
 	crashpoint.Hit("adoption.reconciled")
-	v.Reconciled(in)
 	return result, nil
+}
+
+// ReportPass tells this boot how the pass stands. From the first report on,
+// users are served.
+func (v *Inventory) ReportPass(_ context.Context, in calls.ReportInput) error {
+	v.Logger.Info("recovery pass", zap.String("outcome", string(in.Report.Verdict)), zap.String("reason", string(in.Report.Reason)),
+		zap.Any("counts", in.Report.Counts), zap.Int("stopped", in.Report.Stopped), zap.Int("unstopped", in.Report.Unstopped),
+		zap.String("unended_server", in.Report.UnendedServer))
+	v.Report(in.Report)
+	return nil
 }
 
 func (v *Inventory) reconcile(ctx context.Context, pass calls.Pass, o calls.SessionOutcome) (repaired bool, err error) {

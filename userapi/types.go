@@ -199,6 +199,22 @@ type RecoveryPass struct {
 	Verdict    recovery.Verdict                `json:"verdict,omitempty"`
 	Reason     recovery.RefusalReason          `json:"reason,omitempty"`
 	Counts     map[recovery.SessionOutcome]int `json:"counts,omitempty"`
+	// Others are sessions that were not re-tracked, at most 200 of them.
+	Others    []SessionOutcome `json:"others,omitempty"`
+	Stopped   int              `json:"stopped,omitempty"`
+	Unstopped int              `json:"unstopped,omitempty"`
+	// MissingCapabilities made a recorded server incompatible (O-004.1).
+	MissingCapabilities []string `json:"missing_capabilities,omitempty"`
+	// UnendedServer is a server of ours that could not be ended (O-004.7).
+	UnendedServer string `json:"unended_server,omitempty"`
 	// FinishedAfterMS is the time from process start to the end of the pass.
 	FinishedAfterMS int64 `json:"finished_after_ms,omitempty"`
+}
+
+// SessionOutcome says what the pass did with a session that it did not re-track.
+type SessionOutcome struct {
+	SessionID  string                  `json:"session_id"`
+	Outcome    recovery.SessionOutcome `json:"outcome"`
+	InstanceID string                  `json:"instance_id,omitempty"`
+	Detail     string                  `json:"detail,omitempty"`
 }

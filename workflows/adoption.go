@@ -22,7 +22,6 @@ func Adoption(ctx workflow.Context, in calls.AdoptionInput) (calls.AdoptionRepor
 		outcomes: map[string]calls.SessionOutcome{},
 		inFlight: map[string]int{},
 	}
-	a.report.Counts = map[recovery.SessionOutcome]int{}
 	if err := a.run(); err != nil {
 		return calls.AdoptionReport{}, err
 	}
@@ -60,17 +59,12 @@ func (a *adoption) run() error {
 	if err := a.judge(located); err != nil {
 		return err
 	}
+	settle := a.settleWithoutServer
 	if a.report.Adopted {
-		if err := a.recoverSessions(); err != nil {
-			return err
-		}
-	} else {
-		if err := a.until(calls.StartServer, a.in.Pass, "start a control server", nil); err != nil {
-			return err
-		}
-		if err := a.settleWithoutServer(); err != nil {
-			return err
-		}
+		settle = a.recoverSessions
+	}
+	if err := settle(); err != nil {
+		return err
 	}
 	return a.finish()
 }
@@ -103,22 +97,33 @@ func (a *adoption) startDeadline() (stop func()) {
 	return cancelTimer
 }
 
-// judge evaluates the recorded server and, where it is adoptable, adopts it.
+// judge evaluates the recorded server, and adopts it, ends it or leaves it
+// alone. A server that proved to be ours is ended where it cannot be used: it
+// lacks a required capability (O-004.3), or the survival capability is off
+// (S-005.5). One that did not prove itself is never touched.
 func (a *adoption) judge(located calls.Located) error {
-	switch {
-	case !a.in.Survival:
-		a.report.Verdict = recovery.VerdictOff
-		return nil
-	case !located.Recorded:
+	if !located.Recorded {
 		a.report.Verdict = recovery.VerdictFresh
+		if !a.in.Survival {
+			a.report.Verdict = recovery.VerdictOff
+		}
 		return nil
 	}
 	evaluation := a.evaluate(located)
-	a.report.Verdict, a.report.Reason = evaluation.Verdict, evaluation.Reason
-	if evaluation.Verdict != recovery.VerdictAdoptable {
-		return nil
+	a.report.Verdict, a.report.Reason, a.report.Missing = evaluation.Verdict, evaluation.Reason, evaluation.Missing
+	proven := evaluation.Verdict == recovery.VerdictAdoptable || evaluation.Verdict == recovery.VerdictIncompatible
+	switch {
+	case !a.in.Survival:
+		a.report.Verdict = recovery.VerdictOff
+		if proven {
+			a.endServer(located)
+		}
+	case evaluation.Verdict == recovery.VerdictIncompatible:
+		a.endServer(located)
+	case evaluation.Verdict == recovery.VerdictAdoptable:
+		return a.adopt(located)
 	}
-	return a.adopt(located)
+	return nil
 }
 
 // evaluate asks for identity, proof and capabilities, within the budget of a
@@ -168,11 +173,11 @@ func (a *adoption) adopt(located calls.Located) error {
 
 // settleWithoutServer gives every record its outcome when no server was
 // adopted. A server that answered and was left running may still drive its
-// agents: unknown. Where nothing answered, only a recorded process that is
-// proven gone makes a record stale (S-003.6).
+// agents: unknown. Where nothing answered, or the server was ended, only a
+// recorded process that is proven gone makes a record stale (S-003.6).
 func (a *adoption) settleWithoutServer() error {
-	answered := a.report.Verdict == recovery.VerdictRefused && a.report.Reason != recovery.RefusedNoAnswer
-	answered = answered || a.report.Verdict == recovery.VerdictIncompatible
+	leftRunning := a.report.UnendedServer != "" ||
+		a.report.Verdict == recovery.VerdictRefused && a.report.Reason != recovery.RefusedNoAnswer
 	probe := calls.ProbeInput{Pass: a.in.Pass}
 	for _, record := range a.records {
 		if record.OwnedBy != "" {
@@ -182,7 +187,7 @@ func (a *adoption) settleWithoutServer() error {
 		a.settle(calls.SessionOutcome{SessionID: record.SessionID, Outcome: recovery.OutcomeUnknown})
 		probe.Sessions = append(probe.Sessions, record.SessionID)
 	}
-	if answered || len(probe.Sessions) == 0 {
+	if leftRunning || len(probe.Sessions) == 0 {
 		return nil
 	}
 	var probed calls.Probed
@@ -195,8 +200,10 @@ func (a *adoption) settleWithoutServer() error {
 	return nil
 }
 
-// finish closes the pass, reconciles, and settles the sessions whose stop was
-// in flight at the deadline once it has ended.
+// finish closes the pass and reconciles, and only then starts a server where
+// none was adopted: the records of an ended one are repaired before anything
+// new begins (O-004.3). Users are served from there on. Sessions whose stop was
+// in flight are settled once it has ended.
 func (a *adoption) finish() error {
 	var closed calls.Closed
 	if err := a.until(calls.ClosePass, a.in.Pass, "close the pass", &closed); err != nil {
@@ -207,16 +214,25 @@ func (a *adoption) finish() error {
 	if err := a.reconcile(first); err != nil {
 		return err
 	}
-	if err := workflow.Await(a.ctx, func() bool { return a.running == 0 }); err != nil {
-		return err
-	}
-	if late := a.lateOutcomes(first); len(late) > 0 {
-		if err := a.reconcile(late); err != nil {
+	if !a.report.Adopted {
+		if err := a.until(calls.StartServer, a.in.Pass, "start a control server", nil); err != nil {
 			return err
 		}
 	}
-	a.summarise()
-	return nil
+	if err := a.tell(); err != nil {
+		return err
+	}
+	if err := workflow.Await(a.ctx, func() bool { return a.running == 0 }); err != nil {
+		return err
+	}
+	late := a.lateOutcomes(first)
+	if len(late) == 0 {
+		return nil
+	}
+	if err := a.reconcile(late); err != nil {
+		return err
+	}
+	return a.tell()
 }
 
 // lateOutcomes returns what has become of the sessions whose stop was in flight
@@ -232,11 +248,14 @@ func (a *adoption) lateOutcomes(first []calls.SessionOutcome) []calls.SessionOut
 }
 
 func (a *adoption) reconcile(outcomes []calls.SessionOutcome) error {
-	input := calls.ReconcileInput{
-		Pass: a.in.Pass, Verdict: a.report.Verdict, Reason: a.report.Reason,
-		Adopted: a.report.Adopted, Outcomes: outcomes,
-	}
+	input := calls.ReconcileInput{Pass: a.in.Pass, Outcomes: outcomes}
 	return a.until(calls.ReconcileRecords, input, "reconcile records", nil)
+}
+
+// tell shows operators and users how the pass stands.
+func (a *adoption) tell() error {
+	a.summarise()
+	return a.until(calls.ReportPass, calls.ReportInput{Pass: a.in.Pass, Report: a.report}, "report", nil)
 }
 
 // until runs an activity that must succeed before anything else may happen.

@@ -8,130 +8,10 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/kandev/recovery/activities/calls"
 	"github.com/kandev/recovery/recovery"
 )
-
-// pass is a recovery pass in the test environment: the workflow is the real
-// one, and the peers answer as the test says.
-type pass struct {
-	env        *testsuite.TestWorkflowEnvironment
-	order      []string
-	reconciled []calls.ReconcileInput
-	input      calls.AdoptionInput
-	located    calls.Located
-}
-
-var errUnanswered = temporal.NewApplicationError("no answer", calls.FailureUnanswered, nil)
-
-func newPass(t *testing.T, records ...calls.GuardedRecord) *pass {
-	t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	p := &pass{env: suite.NewTestWorkflowEnvironment(), located: calls.Located{Recorded: true, ServerIdentity: "server"}, input: calls.AdoptionInput{
-		Pass: calls.Pass{Installation: "inst", BootID: "boot", Number: 1}, Survival: true,
-		Deadline: 30 * time.Second, ReadTimeout: 200 * time.Millisecond, ReadRetries: 2,
-	}}
-	p.env.RegisterWorkflowWithOptions(Adoption, workflow.RegisterOptions{Name: TypeAdoption})
-	p.env.RegisterWorkflowWithOptions(StopWithRetry, workflow.RegisterOptions{Name: TypeStopWithRetry})
-	register(p, calls.TakeGuards, func(context.Context, calls.Pass) (calls.GuardsTaken, error) { return calls.GuardsTaken{}, nil })
-	register(p, calls.LocateServer, func(context.Context, calls.Pass) (calls.Located, error) { return calls.Located{}, nil })
-	register(p, calls.EvaluateServer, func(context.Context, calls.EvaluateInput) (calls.Evaluation, error) { return calls.Evaluation{}, nil })
-	register(p, calls.RotateCredential, func(context.Context, calls.RotateInput) (calls.Rotated, error) { return calls.Rotated{}, nil })
-	register(p, calls.StoreCredential, func(context.Context, calls.RotationInput) error { return nil })
-	register(p, calls.ConfirmRotation, func(context.Context, calls.RotationInput) error { return nil })
-	register(p, calls.StartServer, func(context.Context, calls.Pass) (calls.Started, error) { return calls.Started{}, nil })
-	register(p, calls.EnumerateInstances, func(context.Context, calls.Pass) (calls.Enumerated, error) { return calls.Enumerated{}, nil })
-	register(p, calls.ObserveSession, func(context.Context, calls.SessionInput) (calls.Observation, error) { return calls.Observation{}, nil })
-	register(p, calls.PublishSession, func(context.Context, calls.SessionInput) (calls.Published, error) { return calls.Published{}, nil })
-	register(p, calls.ProbeRecords, func(context.Context, calls.ProbeInput) (calls.Probed, error) { return calls.Probed{}, nil })
-	register(p, calls.ClosePass, func(context.Context, calls.Pass) (calls.Closed, error) { return calls.Closed{}, nil })
-	register(p, calls.StopInstance, func(context.Context, calls.StopInstanceInput) (calls.StopResult, error) {
-		return calls.StopResult{}, nil
-	})
-	register(p, calls.ReconcileRecords, func(context.Context, calls.ReconcileInput) (calls.Reconciled, error) { return calls.Reconciled{}, nil })
-
-	p.on(calls.TakeGuards, calls.GuardsTaken{Records: records})
-	p.env.OnActivity(calls.LocateServer, mock.Anything, mock.Anything).Return(func(context.Context, calls.Pass) (calls.Located, error) {
-		p.note(calls.LocateServer)
-		return p.located, nil
-	}).Maybe()
-	p.env.OnActivity(calls.ReconcileRecords, mock.Anything, mock.Anything).Return(func(_ context.Context, in calls.ReconcileInput) (calls.Reconciled, error) {
-		p.note(calls.ReconcileRecords)
-		p.reconciled = append(p.reconciled, in)
-		return calls.Reconciled{}, nil
-	}).Maybe()
-	return p
-}
-
-func register(p *pass, name string, fn any) {
-	p.env.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
-}
-
-func (p *pass) note(name string) { p.order = append(p.order, name) }
-
-// on makes an activity answer with the result, every time.
-func (p *pass) on(name string, result any) {
-	p.env.OnActivity(name, mock.Anything, mock.Anything).Run(func(mock.Arguments) { p.note(name) }).Return(result, nil).Maybe()
-}
-
-// done makes an activity without a result succeed.
-func (p *pass) done(name string) {
-	p.env.OnActivity(name, mock.Anything, mock.Anything).Run(func(mock.Arguments) { p.note(name) }).Return(nil).Maybe()
-}
-
-// adoptable makes the recorded server ours, with the instances.
-func (p *pass) adoptable(live ...calls.LiveInstance) {
-	p.on(calls.EvaluateServer, calls.Evaluation{Verdict: recovery.VerdictAdoptable})
-	p.on(calls.RotateCredential, calls.Rotated{RotationID: 7})
-	p.done(calls.StoreCredential)
-	p.done(calls.ConfirmRotation)
-	p.on(calls.EnumerateInstances, calls.Enumerated{Instances: live})
-}
-
-func (p *pass) run(t *testing.T) calls.AdoptionReport {
-	t.Helper()
-	p.env.ExecuteWorkflow(TypeAdoption, p.input)
-	require.True(t, p.env.IsWorkflowCompleted())
-	require.NoError(t, p.env.GetWorkflowError())
-	var report calls.AdoptionReport
-	require.NoError(t, p.env.GetWorkflowResult(&report))
-	return report
-}
-
-// outcome of a session at the newest reconciliation that names it.
-func (p *pass) outcome(session string) calls.SessionOutcome {
-	var found calls.SessionOutcome
-	for _, in := range p.reconciled {
-		for _, o := range in.Outcomes {
-			if o.SessionID == session {
-				found = o
-			}
-		}
-	}
-	return found
-}
-
-func (p *pass) index(name string) int {
-	for i, n := range p.order {
-		if n == name {
-			return i
-		}
-	}
-	return -1
-}
-
-func record(session, execution string) calls.GuardedRecord {
-	return calls.GuardedRecord{SessionID: session, ExecutionID: execution}
-}
-
-func live(id, session string) calls.LiveInstance {
-	return calls.LiveInstance{ID: id, SessionID: session}
-}
 
 // S-002.8, O-002.7, S-003.1: guards come before any contact, the confirmation
 // after the durable write, and reconciliation after every outcome.
@@ -146,7 +26,7 @@ func TestAdoptionOrder(t *testing.T) {
 	require.Equal(t, []string{
 		calls.TakeGuards, calls.LocateServer, calls.EvaluateServer, calls.RotateCredential, calls.StoreCredential,
 		calls.ConfirmRotation, calls.EnumerateInstances, calls.ObserveSession, calls.PublishSession,
-		calls.ClosePass, calls.ReconcileRecords,
+		calls.ClosePass, calls.ReconcileRecords, calls.ReportPass,
 	}, p.order)
 	require.True(t, report.Adopted)
 	require.Equal(t, uint64(7), report.RotationID)
@@ -196,7 +76,7 @@ func TestAdoptionWithoutRecord(t *testing.T) {
 	report := p.run(t)
 	require.Empty(t, report.Reason)
 	require.Equal(t, []string{
-		calls.TakeGuards, calls.LocateServer, calls.StartServer, calls.ClosePass, calls.ReconcileRecords,
+		calls.TakeGuards, calls.LocateServer, calls.ClosePass, calls.ReconcileRecords, calls.StartServer, calls.ReportPass,
 	}, p.order)
 }
 
@@ -385,16 +265,89 @@ func TestAdoptionDeadlineWithoutPostgresStopsNothing(t *testing.T) {
 	require.Zero(t, report.Stopped+report.Unstopped)
 }
 
-// S-005.1: with the capability off nothing is contacted or adopted.
-func TestAdoptionOff(t *testing.T) {
+// O-004.1 to O-004.4: a server that proved to be ours and lacks a capability is
+// ended, its records are repaired, and only then an own one is started.
+func TestAdoptionIncompatibleServerIsEnded(t *testing.T) {
 	p := newPass(t, record("s1", "i1"))
-	p.input.Survival = false
-	p.on(calls.EvaluateServer, calls.Evaluation{Verdict: recovery.VerdictAdoptable})
-	p.on(calls.StartServer, calls.Started{ServerIdentity: "own"})
+	p.on(calls.EvaluateServer, incompatible)
+	p.done(calls.EndServer)
+	p.done(calls.AwaitServerEnd)
 	p.on(calls.ProbeRecords, calls.Probed{Dead: []string{"s1"}})
 	p.on(calls.ClosePass, calls.Closed{})
+	p.on(calls.StartServer, calls.Started{ServerIdentity: "own"})
 	report := p.run(t)
-	require.Equal(t, recovery.VerdictOff, report.Verdict)
-	require.Equal(t, -1, p.index(calls.EvaluateServer))
+	require.Equal(t, []string{
+		calls.TakeGuards, calls.LocateServer, calls.EvaluateServer, calls.EndServer, calls.AwaitServerEnd, calls.ProbeRecords,
+		calls.ClosePass, calls.ReconcileRecords, calls.StartServer, calls.ReportPass,
+	}, p.order)
+	require.Equal(t, recovery.RefusedCapabilityIncompatibility, report.Reason)
+	require.Equal(t, incompatible.Missing, report.Missing)
 	require.Equal(t, recovery.OutcomeStale, p.outcome("s1").Outcome)
+}
+
+var incompatible = calls.Evaluation{
+	Verdict: recovery.VerdictIncompatible, Reason: recovery.RefusedCapabilityIncompatibility,
+	Advertised: []string{"old"}, Missing: []string{"new"},
+}
+
+// O-004.7: a server that could not be ended is named, asked no more, and
+// nothing of it is repaired; the own server is started all the same.
+func TestAdoptionUnendedServerRepairsNothing(t *testing.T) {
+	for name, step := range map[string]string{"shutdown fails": calls.EndServer, "it stays": calls.AwaitServerEnd} {
+		t.Run(name, func(t *testing.T) {
+			p := newPass(t, record("s1", "i1"))
+			p.on(calls.EvaluateServer, incompatible)
+			attempts := 0
+			p.env.OnActivity(step, mock.Anything, mock.Anything).Return(func(context.Context, calls.EndInput) error {
+				attempts++
+				return errUnanswered
+			})
+			p.done(calls.EndServer)
+			p.on(calls.ProbeRecords, calls.Probed{Dead: []string{"s1"}})
+			p.on(calls.ClosePass, calls.Closed{})
+			p.on(calls.StartServer, calls.Started{ServerIdentity: "own"})
+			report := p.run(t)
+			require.Equal(t, "server", report.UnendedServer)
+			require.Equal(t, calls.FailureUnanswered, report.UnendedReason)
+			require.Equal(t, recovery.OutcomeUnknown, p.outcome("s1").Outcome)
+			require.NotEqual(t, -1, p.index(calls.StartServer))
+			if step == calls.EndServer {
+				require.Equal(t, 3, attempts, "the budget of a stop")
+			}
+		})
+	}
+}
+
+// S-005.1, S-005.5: with the capability off nothing is adopted; a detached
+// server from earlier is ended once it has proven to be ours, and left alone
+// otherwise.
+func TestAdoptionOff(t *testing.T) {
+	stranger := calls.Evaluation{Verdict: recovery.VerdictRefused, Reason: recovery.RefusedAuthenticationFailure}
+	for name, c := range map[string]struct {
+		evaluation calls.Evaluation
+		ended      bool
+		outcome    recovery.SessionOutcome
+	}{
+		"ours":     {calls.Evaluation{Verdict: recovery.VerdictAdoptable}, true, recovery.OutcomeStale},
+		"older":    {incompatible, true, recovery.OutcomeStale},
+		"stranger": {stranger, false, recovery.OutcomeStale}, // judged by process ids alone (S-003.6)
+		"gone":     {calls.Evaluation{Verdict: recovery.VerdictFresh}, false, recovery.OutcomeStale},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPass(t, record("s1", "i1"))
+			p.input.Survival = false
+			p.on(calls.EvaluateServer, c.evaluation)
+			p.done(calls.EndServer)
+			p.done(calls.AwaitServerEnd)
+			p.on(calls.ProbeRecords, calls.Probed{Dead: []string{"s1"}})
+			p.on(calls.ClosePass, calls.Closed{})
+			p.on(calls.StartServer, calls.Started{ServerIdentity: "own"})
+			report := p.run(t)
+			require.Equal(t, recovery.VerdictOff, report.Verdict)
+			require.False(t, report.Adopted)
+			require.Equal(t, c.ended, p.index(calls.EndServer) != -1)
+			require.Equal(t, -1, p.index(calls.RotateCredential))
+			require.Equal(t, c.outcome, p.outcome("s1").Outcome)
+		})
+	}
 }

@@ -27,6 +27,7 @@ func (a *adoption) collect() []calls.SessionOutcome {
 // (W-5). Both are bounded.
 func (a *adoption) summarise() {
 	outcomes := a.collect()
+	a.report.Counts, a.report.Others = map[recovery.SessionOutcome]int{}, nil
 	for _, o := range outcomes {
 		a.report.Counts[o.Outcome]++
 		if o.Outcome != recovery.OutcomeRetracked && len(a.report.Others) < calls.ReportedSessions {
@@ -41,6 +42,9 @@ func (a *adoption) table(outcomes []calls.SessionOutcome) string {
 	fmt.Fprintf(&b, "verdict **%s**", a.report.Verdict)
 	if a.report.Reason != "" {
 		fmt.Fprintf(&b, " (%s)", a.report.Reason)
+	}
+	if a.report.UnendedServer != "" {
+		fmt.Fprintf(&b, ", server %s could not be ended (%s)", a.report.UnendedServer, a.report.UnendedReason)
 	}
 	fmt.Fprintf(&b, ", stopped %d, could not be stopped %d\n\n| session | outcome | instance |\n|---|---|---|\n",
 		a.report.Stopped, a.report.Unstopped)

@@ -16,11 +16,14 @@ const (
 	ConfirmRotation    = "ConfirmRotation"
 	ProbeRecords       = "ProbeRecords"
 	StartServer        = "StartServer"
+	EndServer          = "EndServer"
+	AwaitServerEnd     = "AwaitServerEnd"
 	EnumerateInstances = "EnumerateInstances"
 	ObserveSession     = "ObserveSession"
 	PublishSession     = "PublishSession"
 	ClosePass          = "ClosePass"
 	ReconcileRecords   = "ReconcileRecords"
+	ReportPass         = "ReportPass"
 )
 
 // Pass identifies one recovery pass. Number grows within a boot; a newer pass
@@ -64,7 +67,16 @@ type EvaluateInput struct {
 type Evaluation struct {
 	Verdict recovery.Verdict       `json:"verdict"`
 	Reason  recovery.RefusalReason `json:"reason,omitempty"`
-	Missing []string               `json:"missing,omitempty"` // required capabilities not advertised
+	// Advertised is the set that the proven server advertises, and Missing what
+	// of the required set is not in it (O-004.1, O-004.5).
+	Advertised []string `json:"advertised,omitempty"`
+	Missing    []string `json:"missing,omitempty"`
+}
+
+// EndInput names the proven server that is to end with all its agents.
+type EndInput struct {
+	Pass           Pass   `json:"pass"`
+	ServerIdentity string `json:"server_identity"`
 }
 
 // RotateInput names the proven server whose credential is to be replaced.
@@ -160,11 +172,15 @@ type Published struct {
 // for every record (S-003.1); a later one settles the sessions whose stop was
 // in flight at the deadline.
 type ReconcileInput struct {
-	Pass     Pass                   `json:"pass"`
-	Verdict  recovery.Verdict       `json:"verdict"`
-	Reason   recovery.RefusalReason `json:"reason,omitempty"`
-	Adopted  bool                   `json:"adopted"`
-	Outcomes []SessionOutcome       `json:"outcomes"`
+	Pass     Pass             `json:"pass"`
+	Outcomes []SessionOutcome `json:"outcomes"`
+}
+
+// ReportInput says how the pass stands: first when users are served again, and
+// once more when the stops that were in flight have ended.
+type ReportInput struct {
+	Pass   Pass           `json:"pass"`
+	Report AdoptionReport `json:"report"`
 }
 
 // SessionOutcome is the outcome of one session in one pass.
@@ -196,15 +212,21 @@ type AdoptionInput struct {
 // AdoptionReport is the result of Adoption, bounded: counts, and the sessions
 // that were not re-tracked (at most ReportedSessions).
 type AdoptionReport struct {
-	Verdict    recovery.Verdict                `json:"verdict"`
-	Reason     recovery.RefusalReason          `json:"reason,omitempty"`
-	Adopted    bool                            `json:"adopted"`
-	Enumerated bool                            `json:"enumerated"`
-	RotationID uint64                          `json:"rotation_id,omitempty"`
-	Counts     map[recovery.SessionOutcome]int `json:"counts"`
-	Stopped    int                             `json:"stopped"`
-	Unstopped  int                             `json:"unstopped"`
-	Others     []SessionOutcome                `json:"others,omitempty"`
+	Verdict    recovery.Verdict       `json:"verdict"`
+	Reason     recovery.RefusalReason `json:"reason,omitempty"`
+	Adopted    bool                   `json:"adopted"`
+	Enumerated bool                   `json:"enumerated"`
+	RotationID uint64                 `json:"rotation_id,omitempty"`
+	// Missing are the capabilities for whose lack the server was not adopted.
+	Missing []string `json:"missing,omitempty"`
+	// UnendedServer is a proven server whose ownership shutdown failed: it is
+	// left running, and nothing of it is repaired (O-004.7).
+	UnendedServer string                          `json:"unended_server,omitempty"`
+	UnendedReason string                          `json:"unended_reason,omitempty"`
+	Counts        map[recovery.SessionOutcome]int `json:"counts"`
+	Stopped       int                             `json:"stopped"`
+	Unstopped     int                             `json:"unstopped"`
+	Others        []SessionOutcome                `json:"others,omitempty"`
 }
 
 // ReportedSessions bounds AdoptionReport.Others.

@@ -17,7 +17,7 @@ import (
 // payloads are every input and result that a history records.
 var payloads = []any{
 	Pass{}, GuardsTaken{}, Located{}, EvaluateInput{}, Evaluation{}, RotateInput{}, Rotated{}, RotationInput{},
-	ProbeInput{}, Probed{}, Closed{}, Started{}, Enumerated{}, SessionInput{}, Observation{}, Published{},
+	ProbeInput{}, Probed{}, Closed{}, EndInput{}, ReportInput{}, Started{}, Enumerated{}, SessionInput{}, Observation{}, Published{},
 	ReconcileInput{}, Reconciled{}, AdoptionInput{}, AdoptionReport{}, StopInput{}, StopResult{},
 	StopInstanceInput{}, FinishStopInput{}, ResumeInput{}, StartIntent{}, AbandonInput{}, ResumeResult{},
 }

@@ -106,7 +106,7 @@ func (b *boot) recover(ctx context.Context) error {
 	if err := b.dialTemporal(ctx); err != nil {
 		return err
 	}
-	reconciled := b.assemble()
+	reported := b.assemble()
 	bootWorker, err := worker.StartBoot(b.temporal, b.cfg.Home.Installation(), b.cfg.BootID, b.acts)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (b *boot) recover(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-reconciled:
+	case <-reported:
 	case <-ctx.Done():
 		return nil
 	}
@@ -138,7 +138,7 @@ func (b *boot) recover(ctx context.Context) error {
 }
 
 // assemble builds what lives as long as this boot and returns a channel that is
-// closed at the first reconciliation.
+// closed when the pass first reports.
 func (b *boot) assemble() <-chan struct{} {
 	inst, s := b.cfg.Home.Installation(), b.cfg.Settings
 	b.executions = execution.New()
@@ -165,7 +165,7 @@ func (b *boot) assemble() <-chan struct{} {
 			ReadRetries: s.Agentctl.ReadRetries, LaunchDeadline: s.LaunchDeadline,
 		},
 	}
-	signal, reconciled := b.reconciledOnce()
+	report, reported := b.reportedOnce()
 	b.acts = worker.Activities{
 		Control: &activities.Control{
 			Store: b.store, Owner: b.owner, Launch: b.launch, Logger: b.cfg.Logger, Installation: inst,
@@ -173,7 +173,7 @@ func (b *boot) assemble() <-chan struct{} {
 		},
 		Inventory: &activities.Inventory{
 			Store: b.store, Executions: b.executions, Resumes: b.engine, Logger: b.cfg.Logger,
-			Installation: inst, BootID: b.cfg.BootID, Reconciled: signal,
+			Installation: inst, BootID: b.cfg.BootID, Report: report,
 		},
 		Instances: &activities.Instances{
 			Store: b.store, Owner: b.owner, Executions: b.executions, Pumps: b.pumps, Logger: b.cfg.Logger,
@@ -185,7 +185,7 @@ func (b *boot) assemble() <-chan struct{} {
 		},
 	}
 	b.onClose(func() { b.bounded(b.acts.Control.EndBound, "control server") })
-	return reconciled
+	return reported
 }
 
 func (b *boot) onClose(f func()) {

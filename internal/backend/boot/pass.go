@@ -40,15 +40,15 @@ func (b *boot) startPass(ctx context.Context) error {
 	})
 }
 
-// reconciledOnce returns the hook that the pass calls after a reconciliation,
-// and the channel that the first one closes.
-func (b *boot) reconciledOnce() (func(calls.ReconcileInput), <-chan struct{}) {
+// reportedOnce returns the hook that the pass reports to, and the channel that
+// its first report closes.
+func (b *boot) reportedOnce() (func(calls.AdoptionReport), <-chan struct{}) {
 	var once sync.Once
-	reconciled := make(chan struct{})
-	return func(in calls.ReconcileInput) {
-		b.status.reconciled(in)
-		once.Do(func() { close(reconciled) })
-	}, reconciled
+	reported := make(chan struct{})
+	return func(report calls.AdoptionReport) {
+		b.status.passReported(report)
+		once.Do(func() { close(reported) })
+	}, reported
 }
 
 // resumeRequests starts again what users had requested and a dead boot wrote

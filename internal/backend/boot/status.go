@@ -7,7 +7,6 @@ import (
 	"github.com/kandev/recovery/activities/calls"
 	"github.com/kandev/recovery/agentctl/launch"
 	"github.com/kandev/recovery/internal/backend/owner"
-	"github.com/kandev/recovery/recovery"
 	"github.com/kandev/recovery/userapi"
 )
 
@@ -89,20 +88,23 @@ func recoveryOf(shown *userapi.Status) *userapi.RecoveryPass {
 	return shown.Recovery
 }
 
-// reconciled takes over the outcomes of a pass. A later reconciliation of the
-// same pass only moves sessions from one count to another.
-func (s *status) reconciled(in calls.ReconcileInput) {
+// passReported takes over how the pass stands. The time of the first report is
+// when users are served again.
+func (s *status) passReported(report calls.AdoptionReport) {
 	s.change(func(shown *userapi.Status) {
 		pass := recoveryOf(shown)
-		if pass.Counts != nil {
-			return
+		if pass.Counts == nil {
+			pass.FinishedAfterMS = time.Since(s.started).Milliseconds()
 		}
-		pass.Verdict, pass.Reason = in.Verdict, in.Reason
-		pass.Counts = map[recovery.SessionOutcome]int{}
-		for _, o := range in.Outcomes {
-			pass.Counts[o.Outcome]++
+		pass.Verdict, pass.Reason, pass.Counts = report.Verdict, report.Reason, report.Counts
+		pass.MissingCapabilities, pass.UnendedServer = report.Missing, report.UnendedServer
+		pass.Stopped, pass.Unstopped = report.Stopped, report.Unstopped
+		pass.Others = nil
+		for _, o := range report.Others {
+			pass.Others = append(pass.Others, userapi.SessionOutcome{
+				SessionID: o.SessionID, Outcome: o.Outcome, InstanceID: o.Instance, Detail: o.Detail,
+			})
 		}
-		pass.FinishedAfterMS = time.Since(s.started).Milliseconds()
 	})
 }
 
