@@ -13,8 +13,10 @@ import (
 	"github.com/kandev/recovery/agentctl/client"
 	"github.com/kandev/recovery/agentctl/launch"
 	"github.com/kandev/recovery/agentctl/process"
+	"github.com/kandev/recovery/agentctl/wire"
 	"github.com/kandev/recovery/internal/backend/owner"
 	"github.com/kandev/recovery/internal/crashpoint"
+	"github.com/kandev/recovery/internal/sealedcopy"
 	"github.com/kandev/recovery/store"
 )
 
@@ -52,6 +54,9 @@ func (c *Control) StartServer(ctx context.Context, _ calls.Pass) (calls.Started,
 		// next attempt replaces.
 		return calls.Started{}, failure(err)
 	}
+	if c.Survival {
+		c.Counters.ServerDetached(launched.ServerIdentity)
+	}
 	c.mu.Lock()
 	c.launched = launched
 	c.mu.Unlock()
@@ -60,6 +65,7 @@ func (c *Control) StartServer(ctx context.Context, _ calls.Pass) (calls.Started,
 		Home: c.Home, Credential: launched.Issued.Credential, RotationID: launched.Issued.RotationID,
 		UnownedPeriod: time.Duration(launched.Issued.UnownedPeriodMS) * time.Millisecond,
 	})
+	c.dropSecretsOfGoneServers(ctx)
 	return calls.Started{ServerIdentity: launched.ServerIdentity}, nil
 }
 
@@ -83,11 +89,34 @@ func (c *Control) record(ctx context.Context, launched *launch.Launched) error {
 	if err != nil {
 		return err
 	}
-	return c.Store.PutControlServer(ctx, c.Installation, store.ControlServer{
+	return c.put(ctx, store.ControlServer{
 		ServerIdentity: launched.ServerIdentity, Endpoint: launched.Endpoint, Fingerprint: launched.Fingerprint,
 		RotationID: launched.Issued.RotationID, Capabilities: identity.Capabilities, LogPath: details.DiagnosticLogPath,
 		PID: launched.PID, ProcessStart: start, BootID: c.BootID,
-	}, launched.Issued.Credential)
+	}, launched.Issued)
+}
+
+// put records a server of this boot's own: sealed copy first, then Postgres. The
+// copy of a server that was not recorded after all gives way to the one before,
+// which Postgres still names.
+func (c *Control) put(ctx context.Context, record store.ControlServer, issued wire.Issued) error {
+	restore, err := c.Copy.Replace(copyOf(record, issued))
+	if err != nil {
+		return err
+	}
+	crashpoint.Hit("start.copied")
+	if err := c.Store.PutControlServer(ctx, c.Installation, record, issued.Credential); err != nil {
+		return errors.Join(err, restore())
+	}
+	return nil
+}
+
+func copyOf(record store.ControlServer, issued wire.Issued) sealedcopy.Server {
+	return sealedcopy.Server{
+		Identity: record.ServerIdentity, Endpoint: record.Endpoint, Fingerprint: record.Fingerprint,
+		RotationID: issued.RotationID, Credential: issued.Credential,
+		UnownedPeriod: time.Duration(issued.UnownedPeriodMS) * time.Millisecond,
+	}
 }
 
 // EndBound ends the control server that this boot started if it is tied to this

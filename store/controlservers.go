@@ -54,7 +54,8 @@ func (s *Store) GetControlServer(ctx context.Context, inst string) (ControlServe
 // replaced in place, and ErrRotationStale refuses an older rotation than the
 // recorded one; the same rotation again is a replay and is written again. For
 // another server the secret gets a new reference and the old one stays
-// (O-001.9), unless SecretRef names where to put it.
+// (O-001.9), unless SecretRef names where to put it; see RetainedCredentials for
+// how long it stays.
 func (s *Store) PutControlServer(ctx context.Context, inst string, c ControlServer, token string) error {
 	const op = "write control server record"
 	if c.RotationID > math.MaxInt64 {
@@ -85,7 +86,7 @@ func (s *Store) PutControlServer(ctx context.Context, inst string, c ControlServ
 			c.SecretRef = credential.NewID()
 		}
 		batch := &pgx.Batch{}
-		queueSecret(batch, inst, c.SecretRef, sealed)
+		queueCredential(batch, inst, c, sealed)
 		queueControlServer(batch, inst, c)
 		return execAll(ctx, tx, batch)
 	})

@@ -7,6 +7,3 @@ import "io/fs"
 func writableByAll(fs.FileMode) bool { return false }
 
 func readableByOthers(fs.FileMode) bool { return false }
-
-// A directory cannot be synced on Windows; the rename itself is journaled.
-func syncDirectory(string) error { return nil }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/kandev/recovery/internal/atomicfile"
 	"github.com/kandev/recovery/internal/credential"
 )
 
@@ -97,5 +98,5 @@ func writeInstallation(file string, i installation) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", installationFile, err)
 	}
-	return writeFile(file, append(content, '\n'))
+	return atomicfile.Write(file, append(content, '\n'))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/kandev/recovery/internal/atomicfile"
 	"github.com/kandev/recovery/internal/credential"
 )
 
@@ -65,7 +66,7 @@ func ensureSubstitute(file string) (id string, err error) {
 		return id, err
 	}
 	id = credential.NewID()
-	return id, writeFile(file, []byte(id+"\n"))
+	return id, atomicfile.Write(file, []byte(id+"\n"))
 }
 
 // readMachineID counts an empty or unfinished file as absent, but not one that

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/kandev/recovery/internal/atomicfile"
 )
 
 // Runtime tells other programs of the same user where the running backend is.
@@ -22,7 +24,7 @@ func (h *Home) WriteRuntime(r Runtime) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", runtimeFile, err)
 	}
-	return writeFile(filepath.Join(h.path, runtimeFile), append(content, '\n'))
+	return atomicfile.Write(filepath.Join(h.path, runtimeFile), append(content, '\n'))
 }
 
 // RemoveRuntime says that no backend is running any more.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/kandev/recovery/internal/atomicfile"
 	"github.com/kandev/recovery/internal/credential"
 )
 
@@ -16,7 +17,7 @@ func ensureToken(path string) (string, error) {
 		return token, err
 	}
 	token = credential.NewToken()
-	return token, writeFile(path, []byte(token+"\n"))
+	return token, atomicfile.Write(path, []byte(token+"\n"))
 }
 
 func readToken(path string) (token string, found bool, err error) {

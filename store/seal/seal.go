@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"filippo.io/age"
+
+	"github.com/kandev/recovery/internal/atomicfile"
 )
 
 // FileName is the key's file under the home directory. It has mode 0600.
@@ -82,20 +84,7 @@ func create(home, path string) error {
 	if err == nil {
 		err = os.Link(file.Name(), path)
 	}
-	return errors.Join(err, os.Remove(file.Name()), syncDir(home))
-}
-
-// syncDir makes the directory's new entry durable, where directories can be
-// synced.
-func syncDir(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return errors.Join(err, os.Remove(file.Name()), atomicfile.SyncDirectory(home))
 }
 
 // Seal encrypts.
