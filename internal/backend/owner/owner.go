@@ -44,6 +44,10 @@ type Config struct {
 	// CallTimeout bounds every call of the client but an event stream; a stop
 	// may take its grace in addition.
 	CallTimeout time.Duration
+	// BeforeUse, if not nil, is called and waited for by Use before the server
+	// comes into use: whoever kept it alive until now ends here (B-2). It must
+	// not call the Owner's Use or Close.
+	BeforeUse func()
 	// Superseded is told once when a server in use rejected this boot's
 	// credential for a newer one (O-002.3). It must not call the Owner's Use or
 	// Close.
@@ -82,6 +86,9 @@ func New(cfg Config) *Owner { return &Owner{cfg: cfg} }
 func (o *Owner) Use(server Server) {
 	o.changing.Lock()
 	defer o.changing.Unlock()
+	if o.cfg.BeforeUse != nil {
+		o.cfg.BeforeUse()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	next := &tenure{
 		server: server,

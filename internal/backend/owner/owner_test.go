@@ -159,3 +159,25 @@ func TestUseAfterClose(t *testing.T) {
 	_, _, err := o.Client()
 	require.ErrorIs(t, err, owner.ErrNoServer)
 }
+
+// B-2: whoever kept the server alive is told before it comes into use, and is
+// waited for.
+func TestUseWaitsForWhoKeptItAlive(t *testing.T) {
+	server := controltest.Start(t, time.Minute)
+	var o *owner.Owner
+	told := 0
+	o = owner.New(owner.Config{
+		Logger: zap.NewNop(), Clock: time.Now, CallTimeout: 5 * time.Second, Superseded: func(owner.Server) {},
+		BeforeUse: func() {
+			told++
+			_, _, err := o.Client()
+			require.ErrorIs(t, err, owner.ErrNoServer)
+		},
+	})
+	t.Cleanup(o.Close)
+	o.Use(server.Owner)
+	require.Equal(t, 1, told)
+	_, used, err := o.Client()
+	require.NoError(t, err)
+	require.Equal(t, server.Owner, used)
+}

@@ -17,7 +17,9 @@ const (
 	minInterval = 10 * time.Millisecond
 )
 
-func interval(period time.Duration) time.Duration {
+// RenewalInterval is how often an owner renews a server with this unowned
+// period; at least 10 ms.
+func RenewalInterval(period time.Duration) time.Duration {
 	return max(period/renewalsPerPeriod, minInterval)
 }
 
@@ -26,7 +28,7 @@ func interval(period time.Duration) time.Duration {
 func (o *Owner) renew(ctx context.Context, t *tenure) {
 	defer close(t.done)
 	period := t.server.UnownedPeriod
-	ticker := time.NewTicker(interval(period))
+	ticker := time.NewTicker(RenewalInterval(period))
 	defer ticker.Stop()
 	for {
 		select {
@@ -34,7 +36,7 @@ func (o *Owner) renew(ctx context.Context, t *tenure) {
 			return
 		case <-ticker.C:
 		}
-		reported, err := claim(ctx, t.client, interval(period)/2)
+		reported, err := claim(ctx, t.client, RenewalInterval(period)/2)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -49,7 +51,7 @@ func (o *Owner) renew(ctx context.Context, t *tenure) {
 		o.renewed(t)
 		if reported > 0 && reported != period {
 			period = reported
-			ticker.Reset(interval(period))
+			ticker.Reset(RenewalInterval(period))
 		}
 	}
 }
