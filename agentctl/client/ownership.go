@@ -12,7 +12,8 @@ import (
 )
 
 // Identity reads what anybody may know of the server. An answer without an
-// identity or without a capability set is ErrIdentity (O-001.5).
+// identity or without a capability set is ErrIdentity (O-001.5); a server that is
+// about to be gone says so in a *wire.Error with CodeShuttingDown (O-001.8).
 func (c *Client) Identity(ctx context.Context) (wire.Identity, error) {
 	return c.identity(ctx, c.http)
 }
@@ -24,6 +25,8 @@ func (c *Client) identity(ctx context.Context, hc *http.Client) (wire.Identity, 
 	err := exchange(ctx, hc, c.anonymous(), http.MethodGet, wire.RouteIdentity, nil, &id)
 	var said *wire.Error
 	switch {
+	case errors.As(err, &said) && said.Code == wire.CodeShuttingDown:
+		return wire.Identity{}, said
 	case errors.Is(err, errUnreadable), errors.As(err, &said):
 		return wire.Identity{}, fmt.Errorf("%w: unreadable identity", ErrIdentity)
 	case err != nil:

@@ -2,6 +2,8 @@ package ownership
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -44,6 +46,37 @@ func TestRotateWaitsForWhatIsAdmitted(t *testing.T) {
 		stream.Release()
 		require.NoError(t, a.Check((<-answered).Credential))
 	})
+}
+
+// O-002.2: the check of the credential and the entry among those that a rotation
+// ends are one step. Whoever is admitted at the very moment is ended as well.
+func TestNothingSlipsThroughARotation(t *testing.T) {
+	const rounds, peers = 50, 2
+	for range rounds {
+		a, first := owned(t)
+		var admitting sync.WaitGroup
+		var admitted [peers][]*Admission
+		begun := make(chan struct{}, peers)
+		for i := range peers {
+			admitting.Go(func() {
+				for m, err := a.Admit(first, Stream); err == nil; m, err = a.Admit(first, Stream) {
+					if len(admitted[i]) == 0 {
+						begun <- struct{}{}
+					}
+					admitted[i] = append(admitted[i], m)
+				}
+			})
+		}
+		for range peers {
+			<-begun
+		}
+		_, _, err := a.rotate(first) // does not wait for the releases
+		require.NoError(t, err)
+		admitting.Wait()
+		for _, m := range slices.Concat(admitted[:]...) {
+			require.Error(t, m.Context().Err(), "a stream goes on under the superseded credential")
+		}
+	}
 }
 
 // O-002.10: a rotation whose caller gave up stands, and its replay waits too.

@@ -2,6 +2,9 @@ package ownership
 
 import (
 	"errors"
+	"flag"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -11,7 +14,22 @@ import (
 	"github.com/kandev/recovery/agentctl/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if err := modelChecks(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// modelChecks asks for more sequences of the model than the library's default,
+// unless the environment or a flag says how many.
+func modelChecks() error {
+	if _, told := os.LookupEnv("RAPID_CHECKS"); told {
+		return nil
+	}
+	return flag.Set("rapid.checks", "300")
+}
 
 const (
 	nonce  = "the-nonce"

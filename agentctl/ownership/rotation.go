@@ -61,7 +61,8 @@ func (a *Authority) rotate(token string) (wire.Issued, []*Admission, error) {
 
 // Confirm retires the superseded credential once the rotation that issued the
 // newest one is named. Naming an earlier rotation is accepted without effect, a
-// repetition too (O-002.6). It returns the rotation that drives.
+// repetition too (O-002.6). It returns the rotation that drives. An adoption does
+// not complete once a shutdown is decided (O-003.9).
 func (a *Authority) Confirm(token string, rotation uint64) (uint64, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,6 +71,9 @@ func (a *Authority) Confirm(token string, rotation uint64) (uint64, error) {
 	}
 	if rotation == 0 || rotation > a.current.id {
 		return 0, &wire.Error{Code: wire.CodeUnknownRotation, Message: "no such rotation"}
+	}
+	if a.deciding() {
+		return 0, errShuttingDown()
 	}
 	if rotation == a.current.id {
 		a.retired.add(a.superseded.token)

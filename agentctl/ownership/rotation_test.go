@@ -2,11 +2,9 @@ package ownership
 
 import (
 	"bytes"
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/kandev/recovery/agentctl/wire"
 	"github.com/kandev/recovery/internal/credential"
@@ -134,74 +132,6 @@ func TestProveForEachAcceptableCredential(t *testing.T) {
 		_, err := a.Prove(statement)
 		requireCode(t, wire.CodeUnknownRotation, err)
 	}
-}
-
-// O-002.6, O-002.8, O-002.10: whatever is presented in whatever order, ids only
-// grow, at most two credentials are acceptable, only the newest drives, and
-// only the newest obtains a new one.
-func TestRotationProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, _ := newAuthority()
-		issued, err := a.Handshake(nonce)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tokens := []string{issued.Credential}
-		newest, superseded := 0, -1
-		pick := func(t *rapid.T) int { return rapid.IntRange(0, len(tokens)-1).Draw(t, "token") }
-		t.Repeat(map[string]func(*rapid.T){
-			"rotate": func(t *rapid.T) {
-				i := pick(t)
-				issued, err := a.Rotate(context.Background(), tokens[i])
-				switch i {
-				case newest:
-					if err != nil || issued.RotationID != uint64(len(tokens)+1) {
-						t.Fatalf("rotation %d: %v", issued.RotationID, err)
-					}
-					tokens = append(tokens, issued.Credential)
-					superseded, newest = newest, newest+1
-				case superseded:
-					if err != nil || issued.Credential != tokens[newest] {
-						t.Fatalf("replay: %v", err)
-					}
-				default:
-					if code(err) != wire.CodeSuperseded {
-						t.Fatalf("retired credential rotated: %v", err)
-					}
-				}
-			},
-			"confirm": func(t *rapid.T) {
-				i := pick(t)
-				rotation := rapid.Uint64Range(0, uint64(len(tokens)+1)).Draw(t, "rotation")
-				driving, err := a.Confirm(tokens[i], rotation)
-				switch {
-				case i != newest:
-					if code(err) != wire.CodeSuperseded {
-						t.Fatalf("confirmed by credential %d: %v", i, err)
-					}
-				case rotation == 0 || rotation > uint64(len(tokens)):
-					if code(err) != wire.CodeUnknownRotation {
-						t.Fatalf("unknown rotation: %v", err)
-					}
-				case err != nil || driving != uint64(newest+1):
-					t.Fatalf("confirm: %d, %v", driving, err)
-				case rotation == driving:
-					superseded = -1
-				}
-			},
-			"": func(t *rapid.T) {
-				for i, token := range tokens {
-					if driving := a.Check(token) == nil; driving != (i == newest) {
-						t.Fatalf("credential %d drives: %v", i, driving)
-					}
-					_, err := a.issuedBy(uint64(i + 1))
-					if acceptable := err == nil; acceptable != (i == newest || i == superseded) {
-						t.Fatalf("credential %d acceptable: %v", i, acceptable)
-					}
-				}
-			},
-		})
-	})
 }
 
 // The memory of retired credentials is bounded.

@@ -38,6 +38,16 @@ func TestWhatRenews(t *testing.T) {
 	})
 }
 
+// O-003.3: a renewal keeps its reading of the monotonic clock, so that setting the
+// wall clock neither ages nor rejuvenates it.
+func TestAgeIsMonotonic(t *testing.T) {
+	a := New(Config{Nonce: nonce, Period: period, Clock: time.Now})
+	require.NotEqual(t, a.renewed.Round(0), a.renewed, "counted from the start")
+	_, err := a.Handshake(nonce)
+	require.NoError(t, err)
+	require.NotEqual(t, a.renewed.Round(0), a.renewed, "renewed")
+}
+
 // O-003.1, O-003.2: unowned means an age of at least the period, counted from
 // the start if nobody ever came (O-003.8).
 func TestExpiry(t *testing.T) {
@@ -110,6 +120,8 @@ func TestShutdownIsOneWay(t *testing.T) {
 	require.Equal(t, ReasonUnowned, a.Reason())
 	requireCode(t, wire.CodeShuttingDown, a.Claim(issued.Credential))
 	_, err = a.Rotate(t.Context(), issued.Credential)
+	requireCode(t, wire.CodeShuttingDown, err)
+	_, err = a.Confirm(issued.Credential, issued.RotationID)
 	requireCode(t, wire.CodeShuttingDown, err)
 	_, err = a.Admit(issued.Credential, Stream)
 	requireCode(t, wire.CodeShuttingDown, err)

@@ -18,11 +18,16 @@ type action func(ctx context.Context, r *http.Request, body []byte) (any, error)
 // empty is the answer of actions that have nothing to say.
 type empty struct{}
 
-// driving admits requests of the newest credential. The body is read before the
-// admission and the answer written after it, so that a slow peer holds up no
-// rotation.
-func (s *Server) driving(do action) http.HandlerFunc {
-	return s.open(func(ctx context.Context, r *http.Request, body []byte) (any, error) {
+// driving admits requests of the newest credential.
+func (s *Server) driving(do action) http.HandlerFunc { return s.admitted(maxSmallBody, do) }
+
+// carrying is driving for the routes whose bodies carry a user's content.
+func (s *Server) carrying(do action) http.HandlerFunc { return s.admitted(wire.MaxRequestBytes, do) }
+
+// admitted reads the body before the admission and writes the answer after it,
+// so that a slow peer holds up no rotation.
+func (s *Server) admitted(limit int64, do action) http.HandlerFunc {
+	return s.serve(limit, func(ctx context.Context, r *http.Request, body []byte) (any, error) {
 		admission, err := s.cfg.Authority.Admit(bearer(r), ownership.Request)
 		if err != nil {
 			return nil, err
@@ -34,9 +39,14 @@ func (s *Server) driving(do action) http.HandlerFunc {
 	}, s.cfg.Authority.Check)
 }
 
-// open serves requests that the action judges by itself. Each check sees the
-// credential before the body is read.
+// open serves requests that the action judges by itself.
 func (s *Server) open(do action, checks ...func(token string) error) http.HandlerFunc {
+	return s.serve(maxSmallBody, do, checks...)
+}
+
+// serve reads a body of at most limit bytes. Each check sees the credential
+// before that.
+func (s *Server) serve(limit int64, do action, checks ...func(token string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		answer, err := func() (any, error) {
 			for _, check := range checks {
@@ -44,7 +54,7 @@ func (s *Server) open(do action, checks ...func(token string) error) http.Handle
 					return nil, err
 				}
 			}
-			body, err := readBody(w, r)
+			body, err := readBody(w, r, limit)
 			if err != nil {
 				return nil, err
 			}

@@ -15,6 +15,8 @@ import (
 const (
 	// envAgent makes this test binary an agent.
 	envAgent = "TEST_AGENT"
+	// envControlServer makes it a control server.
+	envControlServer = "TEST_CONTROL_SERVER"
 	// envLinger is how long it lives on after it was asked to end.
 	envLinger = "TEST_AGENT_LINGER"
 )

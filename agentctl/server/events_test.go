@@ -185,15 +185,21 @@ func TestPermissionRoundTrip(t *testing.T) {
 	stream := attach(t, c, "i", 0)
 	_, err := c.Prompt(t.Context(), "i", "k", say("ask"))
 	require.NoError(t, err)
-	events := collect(t, stream, wire.EventPermissionRequest)
-	var requested wire.PermissionRequested
-	require.NoError(t, json.Unmarshal(events[len(events)-1].Payload, &requested))
+	requested := permissionID(t, collect(t, stream, wire.EventPermissionRequest))
 
 	answer := wire.PermissionAnswer{OptionID: "yes"}
-	requireCode(t, wire.CodeBadRequest, c.AnswerPermission(t.Context(), "i", requested.RequestID, wire.PermissionAnswer{}))
-	require.NoError(t, c.AnswerPermission(t.Context(), "i", requested.RequestID, answer))
-	requireCode(t, wire.CodeSettled, c.AnswerPermission(t.Context(), "i", requested.RequestID, answer))
+	requireCode(t, wire.CodeBadRequest, c.AnswerPermission(t.Context(), "i", requested, wire.PermissionAnswer{}))
+	require.NoError(t, c.AnswerPermission(t.Context(), "i", requested, answer))
+	requireCode(t, wire.CodeSettled, c.AnswerPermission(t.Context(), "i", requested, answer))
 	collect(t, stream, wire.EventTurnEnded)
+}
+
+// permissionID is that of the request that the events end with.
+func permissionID(t *testing.T, events []wire.Event) string {
+	t.Helper()
+	var requested wire.PermissionRequested
+	require.NoError(t, json.Unmarshal(events[len(events)-1].Payload, &requested))
+	return requested.RequestID
 }
 
 // A client that acknowledges what it was not sent does not speak the protocol.

@@ -64,6 +64,33 @@ func TestListenAvoidsAPortTakenOnEitherFamily(t *testing.T) {
 	}
 }
 
+// O-001.12: a host that is an IP literal keeps its port to itself, wherever it is
+// taken, and the fallback is on that very host.
+func TestListenOnAHostWhosePortIsTaken(t *testing.T) {
+	for _, host := range hosts(t) {
+		other, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		require.NoError(t, err)
+		defer other.Close()
+		port := other.Addr().(*net.TCPAddr).Port
+
+		addr := listen(t, host, port)
+		require.NotEqual(t, port, addr.Port)
+		require.True(t, addr.IP.Equal(net.ParseIP(host)))
+	}
+}
+
+// hosts are the families, and where all of 127.0.0.0/8 is local another address
+// of it, which no probe of the families finds taken.
+func hosts(t *testing.T) []string {
+	t.Helper()
+	have := families(t)
+	if ln, err := net.Listen("tcp", "127.0.0.2:0"); err == nil {
+		require.NoError(t, ln.Close())
+		have = append(have, "127.0.0.2")
+	}
+	return have
+}
+
 // O-001.12: a name falls back to IPv4 loopback, and all interfaces are refused.
 func TestListenHosts(t *testing.T) {
 	other, err := net.Listen("tcp", "127.0.0.1:0")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
 
 	"github.com/kandev/recovery/agentctl/client"
@@ -22,8 +24,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(envAgent) != "" {
+	switch {
+	case os.Getenv(envAgent) != "":
 		runAgent(os.Stdin, os.Stdout)
+		return
+	case os.Getenv(envControlServer) != "":
+		if err := runControlServer(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -32,10 +41,20 @@ func TestMain(m *testing.M) {
 const (
 	nonce    = "the-nonce"
 	home     = "/the/home"
+	logPath  = "/the/log"
 	identity = "the-server"
 	period   = time.Hour
 	deadline = 10 * time.Second
 )
+
+// setup is what a test wants otherwise of its server.
+type setup struct {
+	period   time.Duration // zero: an hour
+	clock    func() time.Time
+	wrap     func(server.Instances) server.Instances
+	detached bool
+	logger   *zap.Logger
+}
 
 // running is a control server in this process: the real handler, supervisor and
 // authority behind a real listener.
@@ -48,34 +67,18 @@ type running struct {
 }
 
 // start serves until the test ends, and then checks that nothing is left.
-func start(t *testing.T, clock func() time.Time) *running {
+func start(t testing.TB, clock func() time.Time) *running {
 	t.Helper()
-	return startWith(t, period, clock, func(i server.Instances) server.Instances { return i })
+	return startWith(t, setup{clock: clock})
 }
 
-func startWith(
-	t *testing.T, period time.Duration, clock func() time.Time, wrap func(server.Instances) server.Instances,
-) *running {
+func startWith(t testing.TB, s setup) *running {
 	t.Helper()
-	ln, err := server.Listen(t.Context(), "127.0.0.1", 0)
-	require.NoError(t, err)
-	logger := zaptest.NewLogger(t)
-	r := &running{
-		authority: ownership.New(ownership.Config{Nonce: nonce, Period: period, Clock: clock}),
-		supervisor: instance.NewSupervisor(instance.Config{
-			EventLimit: 100, BytesPerInstance: 1 << 20, Clock: time.Now, Logger: logger, BaseEnv: os.Environ(),
-		}),
-		ended: make(chan struct{}),
+	if s.logger == nil {
+		s.logger = zaptest.NewLogger(t)
 	}
-	r.Server, err = server.New(server.Config{
-		Authority: r.authority, Instances: wrap(r.supervisor), Identity: identity, Home: home,
-		LogPath: "/the/log", Adjustments: []string{"one"}, Logger: logger,
-	}, ln)
+	r, err := serve(t.Context(), s)
 	require.NoError(t, err)
-	go func() {
-		defer close(r.ended)
-		r.err = r.Run()
-	}()
 	t.Cleanup(func() {
 		r.authority.ShutdownFor(ownership.ReasonSignal)
 		<-r.ended
@@ -85,7 +88,53 @@ func startWith(
 	return r
 }
 
-func (r *running) client(t *testing.T, credential string) *client.Client {
+// serve starts a server as cmd/agentctl does.
+func serve(ctx context.Context, s setup) (*running, error) {
+	if s.period == 0 {
+		s.period = period
+	}
+	if s.clock == nil {
+		s.clock = time.Now
+	}
+	if s.wrap == nil {
+		s.wrap = func(i server.Instances) server.Instances { return i }
+	}
+	ln, err := server.Listen(ctx, "127.0.0.1", 0)
+	if err != nil {
+		return nil, err
+	}
+	r := &running{
+		authority: ownership.New(ownership.Config{Nonce: nonce, Period: s.period, Clock: s.clock}),
+		supervisor: instance.NewSupervisor(instance.Config{
+			EventLimit: 100, BytesPerInstance: 1 << 20, Clock: time.Now, Logger: s.logger, BaseEnv: os.Environ(),
+		}),
+		ended: make(chan struct{}),
+	}
+	r.Server, err = server.New(server.Config{
+		Authority: r.authority, Instances: s.wrap(r.supervisor), Identity: identity, Home: home,
+		LogPath: logPath, Adjustments: []string{"one"}, Detached: s.detached, Logger: s.logger,
+	}, ln)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(r.ended)
+		r.err = r.Run()
+	}()
+	return r, nil
+}
+
+// awaitEnd expects that the server ends by itself.
+func (r *running) awaitEnd(t *testing.T) {
+	t.Helper()
+	select {
+	case <-r.ended:
+	case <-time.After(deadline):
+		t.Fatal("the server did not end")
+	}
+}
+
+func (r *running) client(t testing.TB, credential string) *client.Client {
 	t.Helper()
 	c := client.New(client.Config{
 		Endpoint: r.Endpoint(), Fingerprint: r.Fingerprint(), Credential: credential, HTTPTimeout: deadline,
@@ -95,7 +144,7 @@ func (r *running) client(t *testing.T, credential string) *client.Client {
 }
 
 // own makes the handshake and returns the owner's client and credential.
-func (r *running) own(t *testing.T) (*client.Client, string) {
+func (r *running) own(t testing.TB) (*client.Client, string) {
 	t.Helper()
 	stranger := r.client(t, "")
 	issued, err := stranger.Handshake(t.Context(), nonce)
@@ -104,7 +153,7 @@ func (r *running) own(t *testing.T) (*client.Client, string) {
 }
 
 // agentRequest asks for this test binary as an agent.
-func agentRequest(t *testing.T, env map[string]string) wire.CreateRequest {
+func agentRequest(t testing.TB, env map[string]string) wire.CreateRequest {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -119,7 +168,7 @@ func agentRequest(t *testing.T, env map[string]string) wire.CreateRequest {
 }
 
 // createReady creates an agent and waits until it takes prompts.
-func createReady(t *testing.T, c *client.Client, id string, env map[string]string) wire.Instance {
+func createReady(t testing.TB, c *client.Client, id string, env map[string]string) wire.Instance {
 	t.Helper()
 	created, err := c.Create(t.Context(), id, agentRequest(t, env))
 	require.NoError(t, err)

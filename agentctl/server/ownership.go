@@ -23,7 +23,7 @@ func (s *Server) identity(context.Context, *http.Request, []byte) (any, error) {
 func (s *Server) describe() wire.Identity {
 	return wire.Identity{
 		ServerIdentity:  s.cfg.Identity,
-		Capabilities:    wire.Capabilities(),
+		Capabilities:    wire.Advertised(),
 		UnownedPeriodMS: s.cfg.Authority.Period().Milliseconds(),
 	}
 }

@@ -46,6 +46,12 @@ var allRoutes = []struct {
 	{"GET " + wire.RouteTurnOutcome, newestOnly},
 	{"POST " + wire.RouteAckOutcome, newestOnly},
 	{"GET " + wire.RouteStartup, newestOnly},
+	{"GET " + wire.RouteFiles, newestOnly},
+	{"GET " + wire.RouteFileContent, newestOnly},
+	{"PUT " + wire.RouteFileContent, newestOnly},
+	{"GET " + wire.RouteGitStatus, newestOnly},
+	{"GET " + wire.RouteGitDiff, newestOnly},
+	{"GET " + wire.RouteGitLog, newestOnly},
 	{"POST " + wire.RouteRotate, acceptable},
 	{"POST " + wire.RouteShutdown, acceptable},
 }
@@ -56,7 +62,7 @@ type rawClient struct {
 	endpoint string
 }
 
-func rawHTTP(t *testing.T, r *running) rawClient {
+func rawHTTP(t testing.TB, r *running) rawClient {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(transport.CloseIdleConnections)
 	return rawClient{http: &http.Client{Transport: transport}, endpoint: r.Endpoint()}

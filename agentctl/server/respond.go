@@ -18,14 +18,18 @@ const (
 	answerTimeout = 30 * time.Second
 )
 
-// readBody reads a whole body, so that a slow sender holds up nobody but
-// itself.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// maxSmallBody bounds, in bytes, the bodies of all routes but those that carry a
+// user's content, so that strangers cannot make the server hold much.
+const maxSmallBody = 64 << 10
+
+// readBody reads a whole body of at most limit bytes, so that a slow sender
+// holds up nobody but itself.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	control := http.NewResponseController(w)
 	if err := control.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxRequestBytes))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -36,14 +40,15 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, control.SetReadDeadline(time.Time{})
 }
 
-// decode reads a JSON body. Fields that it does not know are a newer client's
-// and are passed over.
+// decode reads a JSON object. Fields that it does not know are a newer client's
+// and are passed over; null, which the decoder would take for an empty object,
+// is nobody's request.
 func decode[T any](body []byte) (T, error) {
-	var value T
-	if err := json.Unmarshal(body, &value); err != nil {
-		return value, badRequest("the request body is not the JSON expected")
+	var value *T
+	if err := json.Unmarshal(body, &value); err != nil || value == nil {
+		return *new(T), badRequest("the request body is not the JSON object expected")
 	}
-	return value, nil
+	return *value, nil
 }
 
 func badRequest(message string) error {

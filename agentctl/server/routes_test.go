@@ -1,9 +1,10 @@
 package server_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/kandev/recovery/agentctl/client"
 	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/internal/credential"
 )
 
 // S-002.1, S-002.14, B-17, S-004.1, S-004.6: the real client against the real
@@ -115,6 +117,17 @@ func TestForeignRequests(t *testing.T) {
 	}
 }
 
+// The tests that go through all routes go through those that the server has.
+func TestNoRouteIsForgotten(t *testing.T) {
+	t.Parallel()
+	var known []string
+	for _, route := range allRoutes {
+		pattern, _, _ := strings.Cut(route.name, "?")
+		known = append(known, pattern)
+	}
+	require.ElementsMatch(t, start(t, time.Now).Patterns(), known)
+}
+
 // O-002.3, O-002.7: who may call what.
 func TestTiers(t *testing.T) {
 	t.Parallel()
@@ -155,37 +168,35 @@ func TestIdentityAndDetails(t *testing.T) {
 	details, err := owner.Details(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, home, details.Home)
-	require.Equal(t, "/the/log", details.DiagnosticLogPath)
+	require.Equal(t, logPath, details.DiagnosticLogPath)
 	require.Equal(t, []string{"one"}, details.Adjustments)
 	require.NotZero(t, details.PID)
 }
 
-// O-003.8: over real HTTP, no route renews but handshake, rotation, its replay,
-// and claim.
-func TestWhatRenewsOverHTTP(t *testing.T) {
+// O-001.11: without a credential no route tells a path of the host, whether it
+// answers or refuses.
+func TestNoPathWithoutACredential(t *testing.T) {
 	t.Parallel()
-	var seconds atomic.Int64
-	r := start(t, func() time.Time { return time.Unix(seconds.Load(), 0) })
-	renews := func(do func()) bool {
-		seconds.Add(1)
-		do()
-		return r.authority.SinceRenewal() == 0
-	}
-	var first string
-	require.True(t, renews(func() { _, first = r.own(t) }), "handshake")
+	r := start(t, time.Now)
+	owner, _ := r.own(t)
+	createReady(t, owner, "i", nil)
+	detail, err := owner.Get(t.Context(), "i")
+	require.NoError(t, err)
+	proven, err := json.Marshal(wire.ProveRequest{
+		Challenge: base64.StdEncoding.EncodeToString(credential.NewChallenge()), RotationID: 1, Endpoint: r.Endpoint(),
+	})
+	require.NoError(t, err)
 	raw := rawHTTP(t, r)
-
-	renewing := map[string]bool{"POST " + wire.RouteClaim: true, "POST " + wire.RouteRotate: true}
-	for _, route := range allRoutes {
-		if route.name == "POST "+wire.RouteShutdown {
-			continue // decides the end
+	for _, pattern := range r.Patterns() {
+		for _, presented := range []string{"", "Bearer stranger"} {
+			for _, body := range []string{"", "{", "{}", string(proven)} {
+				status, answer := raw.do(t, pattern, presented, body)
+				for _, path := range append([]string{home, logPath}, detail.Roots...) {
+					require.NotContains(t, string(answer), path, "%s: %d", pattern, status)
+				}
+			}
 		}
-		did := renews(func() { raw.send(t, route.name, "Bearer "+first, "{}") })
-		require.Equal(t, renewing[route.name], did, route.name)
 	}
-	require.True(t, renews(func() { raw.send(t, "POST "+wire.RouteRotate, "Bearer "+first, "") }), "replay")
-	require.False(t, renews(func() { raw.send(t, "POST "+wire.RouteClaim, "Bearer "+first, "") }), "superseded")
-	require.False(t, renews(func() { raw.send(t, "POST "+wire.RouteHandshake, "", `{"nonce":"wrong"}`) }), "wrong nonce")
 }
 
 // Requests that are no good are refused by what is wrong with them.
@@ -198,6 +209,7 @@ func TestBadRequests(t *testing.T) {
 	require.Equal(t, wire.CodeBadRequest, raw.send(t, "PUT "+wire.RouteInstance, credential, "{"))
 	require.Equal(t, wire.CodeBadRequest, raw.send(t, "DELETE "+wire.RouteInstance, credential, `{"grace_ms":-1}`))
 	require.Equal(t, wire.CodeBadRequest, raw.send(t, "DELETE "+wire.RouteInstance, credential, `{"grace_ms":600001}`))
+	require.Equal(t, wire.CodeBadRequest, raw.send(t, "DELETE "+wire.RouteInstance, credential, "null"))
 	require.Equal(t, wire.CodeTooLarge,
 		raw.send(t, "PUT "+wire.RouteInstance, credential, `"`+strings.Repeat("x", wire.MaxRequestBytes)+`"`))
 	require.Equal(t, wire.CodeBadRequest, raw.send(t, "POST "+wire.RouteProve, "", `{"challenge":"AAAA"}`))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -14,6 +15,7 @@ import (
 	"github.com/kandev/recovery/agentctl/instance"
 	"github.com/kandev/recovery/agentctl/ownership"
 	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/agentctl/workspace"
 )
 
 const (
@@ -47,6 +49,7 @@ type Instances interface {
 	TurnOutcome(id string) (wire.KeptOutcome, error)
 	AckTurnOutcome(id, turnID string) error
 	Attach(id string, after int64) (instance.Stream, error)
+	Workspace(id string) (*workspace.Workspace, error)
 }
 
 // Config is what a Server serves.
@@ -57,6 +60,7 @@ type Config struct {
 	Home        string
 	LogPath     string
 	Adjustments []string // of the settings it was started with
+	Detached    bool     // outlives its backend, so that it has to end itself when nobody owns it (O-003.1)
 	Logger      *zap.Logger
 }
 
@@ -121,42 +125,12 @@ func (s *Server) Endpoint() string { return s.endpoint }
 // Fingerprint names the certificate that clients pin.
 func (s *Server) Fingerprint() string { return s.fingerprint }
 
-func (s *Server) routes() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET "+wire.RouteHealth, s.open(s.health))
-	mux.Handle("GET "+wire.RouteIdentity, s.open(s.identity))
-	mux.Handle("POST "+wire.RouteHandshake, s.open(s.handshake))
-	mux.Handle("POST "+wire.RouteProve, s.open(s.prove))
-
-	// The authority judges these under its own lock, together with their effect.
-	mux.Handle("POST "+wire.RouteRotate, s.open(s.rotate))
-	mux.Handle("POST "+wire.RouteShutdown, s.open(s.shutdown))
-	mux.Handle("POST "+wire.RouteClaim, s.open(s.claim))
-	mux.Handle("POST "+wire.RouteConfirm, s.open(s.confirm, s.cfg.Authority.Check))
-
-	mux.Handle("GET "+wire.RouteDetails, s.driving(s.details))
-	mux.Handle("GET "+wire.RouteInstances, s.driving(s.list))
-	mux.Handle("PUT "+wire.RouteInstance, s.driving(s.create))
-	mux.Handle("GET "+wire.RouteInstance, s.driving(s.get))
-	mux.Handle("DELETE "+wire.RouteInstance, s.driving(s.stop))
-	mux.Handle("PUT "+wire.RouteTurn, s.driving(s.prompt))
-	mux.Handle("POST "+wire.RouteCancel, s.driving(s.cancel))
-	mux.Handle("POST "+wire.RoutePermission, s.driving(s.answerPermission))
-	mux.Handle("GET "+wire.RouteTurnOutcome, s.driving(s.turnOutcome))
-	mux.Handle("POST "+wire.RouteAckOutcome, s.driving(s.ackTurnOutcome))
-	mux.Handle("GET "+wire.RouteStartup, s.driving(s.startup))
-	mux.HandleFunc("GET "+wire.RouteEvents, s.events)
-
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		s.answers.refuse(w, &wire.Error{Code: wire.CodeNotFound, Message: "no such route"})
-	})
-	return mux
-}
-
 // Run serves until a shutdown is decided, then stops every instance and
 // returns. Nothing of the server runs afterwards. Its error is what could not
 // be stopped, or why the listener failed, which is a reason to end as well.
 func (s *Server) Run() error {
+	watch := s.watchOwnership()
+	defer watch.Wait()
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(s.listener) }()
 	var failure error
@@ -166,6 +140,9 @@ func (s *Server) Run() error {
 		failure = fmt.Errorf("serve: %w", err)
 		s.cfg.Authority.ShutdownFor(ownership.ReasonListener)
 	}
+	if s.cfg.Authority.Reason() == ownership.ReasonUnowned {
+		s.cfg.Logger.Warn("unowned shutdown", zap.Duration("since_renewal", s.cfg.Authority.SinceRenewal()))
+	}
 	s.cfg.Logger.Info("shutting down", zap.String("reason", string(s.cfg.Authority.Reason())),
 		zap.Duration("since_renewal", s.cfg.Authority.SinceRenewal()))
 	err := errors.Join(failure, s.stopInstances(), s.drain())
@@ -173,6 +150,16 @@ func (s *Server) Run() error {
 		<-served
 	}
 	return err
+}
+
+// watchOwnership has a detached server end itself when nobody owns it. One that
+// ends with its backend needs no such end, and gets none (O-003.1).
+func (s *Server) watchOwnership() *sync.WaitGroup {
+	var watch sync.WaitGroup
+	if s.cfg.Detached {
+		watch.Go(func() { s.cfg.Authority.Watch(context.Background()) })
+	}
+	return &watch
 }
 
 // stopInstances ends every agent, after everything that could still start one.

@@ -226,15 +226,32 @@ func TestRefusedConfigurations(t *testing.T) {
 	require.ErrorIs(t, err, launch.ErrNotReady)
 }
 
-// O-003.7: an adjusted period is in force, told to the owner and recorded.
+// O-003.4, O-003.6, O-003.7: the period in force is told to the owner, and every
+// adjustment of the configured one is recorded in the details.
 func TestAdjustedPeriodIsRecorded(t *testing.T) {
 	t.Parallel()
-	start := config(t, true)
-	start.UnownedPeriodMS = 1
-	l, c := startHere(t, start)
-	require.Equal(t, time.Minute.Milliseconds(), l.Issued.UnownedPeriodMS)
-	details, err := c.Details(t.Context())
-	require.NoError(t, err)
-	require.Len(t, details.Adjustments, 1)
-	require.NoError(t, l.Abort(t.Context()))
+	const minute = int64(time.Minute / time.Millisecond)
+	for name, test := range map[string]struct {
+		unowned, idle, want int64 // milliseconds
+		adjustments         []string
+	}{
+		"half the idle timeout":             {10 * minute, 10 * minute, 5 * minute, []string{"idle timeout"}},
+		"reaping off":                       {90 * minute, 0, 90 * minute, nil},
+		"the floor after half the idleness": {10 * minute, minute, minute, []string{"idle timeout", "minimum"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			start := config(t, true)
+			start.UnownedPeriodMS, start.IdleTimeoutMS = test.unowned, test.idle
+			l, c := startHere(t, start)
+			require.Equal(t, test.want, l.Issued.UnownedPeriodMS)
+			details, err := c.Details(t.Context())
+			require.NoError(t, err)
+			require.Len(t, details.Adjustments, len(test.adjustments))
+			for i, adjustment := range test.adjustments {
+				require.Contains(t, details.Adjustments[i], adjustment)
+			}
+			require.NoError(t, l.Abort(t.Context()))
+		})
+	}
 }

@@ -83,6 +83,7 @@ func run(link *parent.Link) error {
 		Home:        config.Home,
 		LogPath:     logfile.Path(config.Home),
 		Adjustments: adjustments,
+		Detached:    config.Detached,
 		Logger:      logger,
 	}, ln)
 	if err != nil {
@@ -93,9 +94,6 @@ func run(link *parent.Link) error {
 		<-signals
 		authority.ShutdownFor(ownership.ReasonSignal)
 	}()
-	if config.Detached {
-		go authority.Watch(context.Background())
-	}
 	logger.Info("control server started", zap.Bool("detached", config.Detached), zap.Duration("unowned_period", period))
 	if err := link.Ready(wire.Ready{
 		Endpoint: srv.Endpoint(), Fingerprint: srv.Fingerprint(), ServerIdentity: identity, PID: os.Getpid(),
