@@ -14,6 +14,7 @@ import (
 	"github.com/kandev/recovery/agentctl/events"
 	"github.com/kandev/recovery/agentctl/process"
 	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/agentctl/workspace"
 	"github.com/kandev/recovery/internal/credential"
 )
 
@@ -27,6 +28,7 @@ type instance struct {
 	logger  *zap.Logger
 	log     *events.Log
 	turns   *turnBook
+	files   *workspace.Workspace
 
 	// Written before spawned is closed.
 	spawned  chan struct{}

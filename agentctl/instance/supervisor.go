@@ -14,6 +14,7 @@ import (
 	"github.com/kandev/recovery/agentctl/events"
 	"github.com/kandev/recovery/agentctl/process"
 	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/agentctl/workspace"
 	"github.com/kandev/recovery/internal/credential"
 )
 
@@ -116,12 +117,17 @@ func (s *Supervisor) reserve(id string, request wire.CreateRequest) (i *instance
 	if err := checkRequest(id, request); err != nil {
 		return nil, false, err
 	}
+	files, err := workspace.Open(request.Roots)
+	if err != nil {
+		return nil, false, asWire(err, wire.CodeInvalidWorkspace, "a workspace root is not an accessible directory")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i, err := s.reservedLocked(id, request); i != nil || err != nil {
 		return i, false, err
 	}
 	i = newInstance(s.config, s.budget, s.newTurnID, id, request)
+	i.files = files
 	s.instances[id] = i
 	return i, true, nil
 }

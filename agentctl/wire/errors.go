@@ -56,17 +56,17 @@ func (c Code) Status() int {
 		return 400
 	case CodeUnauthenticated, CodeSuperseded:
 		return 401
-	case CodeForeignOrigin:
+	case CodeForeignOrigin, CodeOutsideWorkspace, CodeFileDenied:
 		return 403
-	case CodeNotFound:
+	case CodeNotFound, CodeNoSuchFile:
 		return 404
-	case CodeInstanceExists, CodeTurnOpen, CodeNoTurn, CodeNotReady, CodeSettled, CodeUnknownRotation:
+	case CodeInstanceExists, CodeTurnOpen, CodeNoTurn, CodeNotReady, CodeSettled, CodeUnknownRotation, CodeFileChanged:
 		return 409
 	case CodeStopped:
 		return 410
 	case CodeTooLarge:
 		return 413
-	case CodeInvalidCommand, CodeInvalidWorkspace:
+	case CodeInvalidCommand, CodeInvalidWorkspace, CodeWrongKind, CodeNoRepository:
 		return 422
 	case CodeShuttingDown:
 		return 503

@@ -42,12 +42,13 @@ const (
 	CapabilityPermissions  = "permissions.outstanding"
 	CapabilityTombstones   = "instances.tombstones"
 	CapabilityStartupState = "instances.startup"
+	CapabilityWorkspace    = "workspace.confined"
 )
 
 // Capabilities returns the set that this build advertises and requires, sorted.
 func Capabilities() []string {
 	return []string{
 		CapabilityEvents, CapabilityStartupState, CapabilityTombstones,
-		CapabilityRotation, CapabilityPermissions, CapabilityIdempotency, CapabilityTurnOutcome,
+		CapabilityRotation, CapabilityPermissions, CapabilityIdempotency, CapabilityTurnOutcome, CapabilityWorkspace,
 	}
 }
