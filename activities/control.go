@@ -13,8 +13,10 @@ import (
 	"github.com/kandev/recovery/agentctl/client"
 	"github.com/kandev/recovery/agentctl/launch"
 	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/internal/backend/counters"
 	"github.com/kandev/recovery/internal/backend/owner"
 	"github.com/kandev/recovery/internal/crashpoint"
+	"github.com/kandev/recovery/internal/sealedcopy"
 	"github.com/kandev/recovery/recovery"
 	"github.com/kandev/recovery/store"
 )
@@ -24,10 +26,16 @@ import (
 // boot's life.
 type Control struct {
 	Store *store.Store
+	// Copy is written before every transaction that records a server (B-2).
+	Copy  *sealedcopy.File
 	Owner *owner.Owner
 	// Launch starts a control server of this backend's own. It ends by itself
 	// unless it is told that it was recorded (B-26).
-	Launch       func(ctx context.Context) (*launch.Launched, error)
+	Launch func(ctx context.Context) (*launch.Launched, error)
+	// Survival: the capability is on, so that servers are adopted and outlive
+	// this backend.
+	Survival     bool
+	Counters     *counters.Counters
 	Logger       *zap.Logger
 	Installation string
 	BootID       string
@@ -57,7 +65,14 @@ func (c *Control) LocateServer(ctx context.Context, _ calls.Pass) (calls.Located
 		return calls.Located{}, failure(err)
 	}
 	crashpoint.Hit("adoption.located")
-	return calls.Located{Recorded: true, ServerIdentity: record.ServerIdentity}, nil
+	_, server, err := c.Owner.Client()
+	if err != nil && !errors.Is(err, owner.ErrNoServer) {
+		return calls.Located{}, failure(err)
+	}
+	return calls.Located{
+		Recorded: true, ServerIdentity: record.ServerIdentity,
+		InUse: err == nil && server.Identity == record.ServerIdentity && server.RotationID == record.RotationID,
+	}, nil
 }
 
 // EvaluateServer asks the recorded endpoint for identity, proof and
@@ -65,14 +80,22 @@ func (c *Control) LocateServer(ctx context.Context, _ calls.Pass) (calls.Located
 // Nothing secret is sent (O-001.10). A server that did not answer is a
 // retryable error, so that the workflow's budget applies.
 func (c *Control) EvaluateServer(ctx context.Context, in calls.EvaluateInput) (calls.Evaluation, error) {
+	if c.Survival {
+		c.Counters.AdoptionAttempted(in.Pass.Number, in.ServerIdentity)
+	}
 	record, token, evaluation, err := c.recorded(ctx, in.ServerIdentity)
-	if err != nil || evaluation.Verdict != "" {
+	if err != nil || evaluation.Reason == recovery.RefusedIdentityMismatch {
 		return evaluation, err
 	}
 	peer := c.peer(record, "")
 	defer peer.Close()
-	identity, err := peer.VerifyServer(ctx, c.Home, record.ServerIdentity, token, record.RotationID)
-	evaluation, err = verdict(identity, err)
+	if evaluation.Reason == recovery.RefusedCredentialUnavailable {
+		evaluation, err = identify(ctx, peer, record)
+	} else {
+		var identity wire.Identity
+		identity, err = peer.VerifyServer(ctx, c.Home, record.ServerIdentity, token, record.RotationID)
+		evaluation, err = verdict(identity, err)
+	}
 	if err == nil {
 		c.Logger.Info("control server evaluated", zap.String("server_identity", record.ServerIdentity),
 			zap.String("outcome", string(evaluation.Verdict)), zap.String("reason", string(evaluation.Reason)))
@@ -100,6 +123,21 @@ func (c *Control) recorded(ctx context.Context, identity string) (store.ControlS
 		return record, "", calls.Evaluation{}, failure(err)
 	}
 	return record, token, calls.Evaluation{}, nil
+}
+
+// identify evaluates a server for which there is no readable credential: what
+// comes before that in the order of reasons is asked all the same, and nothing
+// else (O-001.6, O-001.9).
+func identify(ctx context.Context, peer *client.Client, record store.ControlServer) (calls.Evaluation, error) {
+	identity, err := peer.Identity(ctx)
+	switch {
+	case err != nil:
+		return verdict(identity, err)
+	case identity.ServerIdentity != record.ServerIdentity:
+		return refusedFor(recovery.RefusedIdentityMismatch), nil
+	default:
+		return refusedFor(recovery.RefusedCredentialUnavailable), nil
+	}
 }
 
 func refusedFor(reason recovery.RefusalReason) calls.Evaluation {
@@ -186,11 +224,17 @@ func (c *Control) StoreCredential(ctx context.Context, in calls.RotationInput) e
 	}
 	record := pending.record
 	record.RotationID, record.BootID = in.RotationID, c.BootID
+	if err := c.Copy.Write(copyOf(record, pending.issued)); err != nil {
+		c.Logger.Error("replacement credential not stored yet", zap.Error(err))
+		return failure(err)
+	}
+	crashpoint.Hit("adoption.copied")
 	if err := c.Store.PutControlServer(ctx, c.Installation, record, pending.issued.Credential); err != nil {
 		c.Logger.Warn("replacement credential not stored yet", zap.Error(err))
 		return failure(err)
 	}
 	crashpoint.Hit("adoption.stored")
+	c.dropSecretsOfGoneServers(ctx)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/kandev/recovery/activities/calls"
 	"github.com/kandev/recovery/agentctl/client"
 	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/internal/crashpoint"
 	"github.com/kandev/recovery/store"
 )
 
@@ -35,6 +36,7 @@ func (c *Control) EndServer(ctx context.Context, in calls.EndInput) error {
 		err = nil
 	}
 	c.Logger.Info("ownership shutdown", zap.String("server_identity", record.ServerIdentity), zap.Error(err))
+	crashpoint.Hit("adoption.ending")
 	return failure(err)
 }
 
@@ -50,6 +52,7 @@ func (c *Control) AwaitServerEnd(ctx context.Context, in calls.EndInput) error {
 	peer := c.peer(record, token)
 	defer peer.Close()
 	if _, err = peer.Identity(ctx); errors.Is(err, client.ErrRefused) {
+		crashpoint.Hit("adoption.ended")
 		return nil
 	}
 	return temporal.NewApplicationError("the control server has not ended yet", calls.FailureUnanswered, nil)

@@ -33,7 +33,7 @@ func failure(err error) error {
 	case isConflict(err):
 		return temporal.NewNonRetryableApplicationError("the session is in another state", calls.FailureConflict, nil)
 	case errors.Is(err, store.ErrUnavailable):
-		return temporal.NewApplicationError("Postgres did not answer", calls.FailureUnanswered, nil)
+		return temporal.NewApplicationError("Postgres did not answer", calls.FailureStoreLost, nil)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, client.ErrNoAnswer), errors.Is(err, client.ErrRefused), errors.Is(err, client.ErrIdentity):
 		return temporal.NewApplicationError("the control server did not answer", calls.FailureUnanswered, nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/kandev/recovery/activities/calls"
 	"github.com/kandev/recovery/agentctl/client"
 	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/internal/backend/counters"
 	"github.com/kandev/recovery/internal/backend/execution"
 	"github.com/kandev/recovery/internal/backend/owner"
 	"github.com/kandev/recovery/internal/crashpoint"
@@ -29,6 +30,7 @@ type Instances struct {
 	Owner        *owner.Owner
 	Executions   *execution.Store
 	Pumps        Pumps
+	Counters     *counters.Counters
 	Logger       *zap.Logger
 	Installation string
 	BootID       string
@@ -79,6 +81,7 @@ func (i *Instances) ObserveSession(ctx context.Context, in calls.SessionInput) (
 		return calls.Observation{}, failure(err)
 	}
 	i.Executions.Keep(in.Pass.Number, in.SessionID, seen)
+	crashpoint.Hit("adoption.observed")
 	return calls.Observation{Missing: recovery.Missing(seen.present), Ended: !seen.instance.Alive()}, nil
 }
 
@@ -163,6 +166,7 @@ func (i *Instances) StopInstance(ctx context.Context, in calls.StopInstanceInput
 		i.Logger.Warn("stop failed", zap.String("instance_id", in.InstanceID), zap.Error(err))
 		return calls.StopResult{}, failure(err)
 	}
+	i.Counters.InstanceStopped(in.SessionID, in.InstanceID, in.Reason)
 	return calls.StopResult{Stopped: true, Absent: absent}, nil
 }
 

@@ -9,8 +9,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kandev/recovery/activities/calls"
-	"github.com/kandev/recovery/agentctl/process"
+	"github.com/kandev/recovery/internal/backend/counters"
 	"github.com/kandev/recovery/internal/backend/execution"
+	"github.com/kandev/recovery/internal/backend/liveness"
 	"github.com/kandev/recovery/internal/crashpoint"
 	"github.com/kandev/recovery/recovery"
 	"github.com/kandev/recovery/store"
@@ -27,11 +28,12 @@ type Inventory struct {
 	Store        *store.Store
 	Executions   *execution.Store
 	Resumes      Resumes
+	Counters     *counters.Counters
 	Logger       *zap.Logger
 	Installation string
 	BootID       string
 	// Report is told how a pass stands, at least once.
-	Report func(calls.AdoptionReport)
+	Report func(calls.ReportInput)
 }
 
 // TakeGuards reads the inventory and guards every session in it, in one step,
@@ -54,13 +56,21 @@ func (v *Inventory) TakeGuards(ctx context.Context, pass calls.Pass) (calls.Guar
 	out := calls.GuardsTaken{Records: make([]calls.GuardedRecord, 0, len(records))}
 	for _, r := range records {
 		if !slices.Contains(taken.Guarded, r.SessionID) {
-			continue // tracked already: observed, not re-tracked (S-002.8)
+			// Observed, not re-tracked; its instance is not an orphan (S-002.8).
+			as := recovery.OutcomeRetracked
+			if _, tracked := v.Executions.Get(r.SessionID); !tracked {
+				as = recovery.OutcomeUnstopped
+			}
+			out.Records = append(out.Records, calls.GuardedRecord{SessionID: r.SessionID, ExecutionID: r.ExecutionID, OwnedBy: as})
+			continue
 		}
 		owner, err := v.owner(ctx, r)
 		if err != nil {
 			return calls.GuardsTaken{}, err
 		}
-		out.Records = append(out.Records, calls.GuardedRecord{SessionID: r.SessionID, ExecutionID: r.ExecutionID, OwnedBy: owner})
+		out.Records = append(out.Records, calls.GuardedRecord{
+			SessionID: r.SessionID, ExecutionID: r.ExecutionID, ServerIdentity: r.ServerIdentity, OwnedBy: owner,
+		})
 	}
 	return out, nil
 }
@@ -86,9 +96,9 @@ func (v *Inventory) owner(ctx context.Context, r store.InventoryRecord) (recover
 }
 
 // ProbeRecords looks for the recorded process of each session. Only a process
-// that is proven gone, by pid and start identity, makes a record dead; a pid
-// without its start identity is not believed either way (B-12). A record with
-// no pid names an agent that never became ready under a server that is gone.
+// that is proven gone, by pid and start identity, makes a record dead. A record
+// with no pid names an agent that never became ready under a server that is
+// gone.
 func (v *Inventory) ProbeRecords(ctx context.Context, in calls.ProbeInput) (calls.Probed, error) {
 	var out calls.Probed
 	for _, session := range in.Sessions {
@@ -99,25 +109,11 @@ func (v *Inventory) ProbeRecords(ctx context.Context, in calls.ProbeInput) (call
 		if err != nil {
 			return calls.Probed{}, failure(err)
 		}
-		if processGone(record) {
+		if record.PID <= 0 || liveness.Process(record.PID, record.ProcessStart) == recovery.Absent {
 			out.Dead = append(out.Dead, session)
 		}
 	}
 	return out, nil
-}
-
-func processGone(record store.InventoryRecord) bool {
-	if record.PID <= 0 {
-		return true
-	}
-	if record.ProcessStart == "" {
-		return false
-	}
-	identity, err := process.Identity(record.PID)
-	if errors.Is(err, process.ErrNoProcess) {
-		return true
-	}
-	return err == nil && identity != record.ProcessStart
 }
 
 // storeProbe bounds how long closing a pass asks whether Postgres answers.
@@ -134,6 +130,7 @@ func (v *Inventory) ClosePass(ctx context.Context, pass calls.Pass) (calls.Close
 	ping, cancel := context.WithTimeout(ctx, storeProbe)
 	defer cancel()
 	out.StoreLost = v.Store.Ping(ping) != nil
+	crashpoint.Hit("adoption.closed")
 	return out, nil
 }
 
@@ -150,6 +147,7 @@ func (v *Inventory) ReconcileRecords(ctx context.Context, in calls.ReconcileInpu
 	}
 	var result calls.Reconciled
 	for _, o := range in.Outcomes {
+		v.Counters.SessionSettled(in.Pass.Number, o.SessionID, o.Outcome, o.Instance, o.Detail)
 		repaired, err := v.reconcile(ctx, in.Pass, o)
 		if err != nil {
 			return calls.Reconciled{}, failure(err)
@@ -170,7 +168,8 @@ func (v *Inventory) ReportPass(_ context.Context, in calls.ReportInput) error {
 	v.Logger.Info("recovery pass", zap.String("outcome", string(in.Report.Verdict)), zap.String("reason", string(in.Report.Reason)),
 		zap.Any("counts", in.Report.Counts), zap.Int("stopped", in.Report.Stopped), zap.Int("unstopped", in.Report.Unstopped),
 		zap.String("unended_server", in.Report.UnendedServer))
-	v.Report(in.Report)
+	v.Counters.PassJudged(in.Pass.Number, in.Report.Verdict, in.Report.Reason, in.Report.RotationID != 0)
+	v.Report(in)
 	return nil
 }
 

@@ -12,7 +12,9 @@ import (
 	"github.com/kandev/recovery/activities/calls"
 	"github.com/kandev/recovery/agentctl/client"
 	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/internal/backend/counters"
 	"github.com/kandev/recovery/internal/backend/execution"
+	"github.com/kandev/recovery/internal/backend/liveness"
 	"github.com/kandev/recovery/internal/backend/owner"
 	"github.com/kandev/recovery/internal/crashpoint"
 	"github.com/kandev/recovery/recovery"
@@ -27,6 +29,8 @@ type Sessions struct {
 	Owner        *owner.Owner
 	Executions   *execution.Store
 	Pumps        Pumps
+	Liveness     *liveness.Checker
+	Counters     *counters.Counters
 	Logger       *zap.Logger
 	Installation string
 	BootID       string
@@ -44,11 +48,8 @@ func (s *Sessions) BeginStart(ctx context.Context, in calls.StartIntent) (calls.
 	if err != nil {
 		return in, failure(err)
 	}
-	if refusal := s.Executions.AdmitLaunch(in.SessionID, session.Passthrough); refusal != nil {
-		if refusal.Retryable() {
-			return in, temporal.NewApplicationError("recovery holds the session", calls.FailureLaunchRefusedRetryable, nil)
-		}
-		return in, temporal.NewNonRetryableApplicationError(refusal.Error(), calls.FailureLaunchRefused, nil)
+	if err := s.admit(ctx, session); err != nil {
+		return in, err
 	}
 	begun, err := s.Store.BeginStart(ctx, store.Start{
 		Installation: s.Installation, SessionID: in.SessionID, ExecutionID: in.ExecutionID, BootID: s.BootID,
@@ -59,6 +60,28 @@ func (s *Sessions) BeginStart(ctx context.Context, in calls.StartIntent) (calls.
 	crashpoint.Hit("launch.begun")
 	in.Generation, in.Prior = begun.Generation, begun.Prior
 	return in, nil
+}
+
+// admit asks whether the session may get an agent now. One that recovery left
+// undecided is judged anew with every attempt (S-003.6).
+func (s *Sessions) admit(ctx context.Context, session store.Session) error {
+	refusal := s.Executions.AdmitLaunch(session.ID, session.Passthrough)
+	if refusal == nil {
+		return nil
+	}
+	if !refusal.Retryable() {
+		s.Counters.LaunchRefused(session.ID, refusal.LaunchRefusal)
+		return temporal.NewNonRetryableApplicationError(refusal.Error(), calls.FailureLaunchRefused, nil)
+	}
+	settled, err := s.Liveness.Settle(ctx, session.ID)
+	if err != nil {
+		return failure(err)
+	}
+	if settled {
+		return nil
+	}
+	s.Counters.LaunchRefused(session.ID, refusal.LaunchRefusal)
+	return temporal.NewApplicationError("recovery holds the session", calls.FailureLaunchRefusedRetryable, nil)
 }
 
 // CreateInstance has the control server in use spawn the agent. The inventory
@@ -200,7 +223,8 @@ func (s *Sessions) AbandonStart(ctx context.Context, in calls.AbandonInput) (cal
 }
 
 // FinishStop settles a user's stop in the inventory and forgets the execution.
-// A stop that failed leaves the session as it is and says so.
+// A stop that failed leaves the session as it is and says so; if this boot does
+// not track the agent, launches are kept away from what may live on (S-002.16).
 func (s *Sessions) FinishStop(ctx context.Context, in calls.FinishStopInput) error {
 	cause := string(recovery.StopUser)
 	if !in.Stopped {
@@ -215,6 +239,10 @@ func (s *Sessions) FinishStop(ctx context.Context, in calls.FinishStopInput) err
 	}
 	if in.Stopped {
 		s.Executions.DropInstance(in.SessionID, in.InstanceID)
+		return nil
+	}
+	if _, tracked := s.Executions.Get(in.SessionID); !tracked {
+		s.Executions.KeepGuard(in.SessionID, in.InstanceID)
 	}
 	return nil
 }

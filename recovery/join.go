@@ -42,15 +42,16 @@ type StopReason string
 
 // Stop reasons.
 const (
-	StopOrphan    StopReason = "no_record"        // S-002.6
-	StopDuplicate StopReason = "duplicate"        // S-002.10, one match
-	StopAmbiguous StopReason = "ambiguous"        // S-002.10, none or several match
-	StopMissing   StopReason = "missing_value"    // S-002.4
-	StopUnread    StopReason = "read_failed"      // S-002.13
-	StopDeadline  StopReason = "deadline"         // S-003.7
-	StopBlocked   StopReason = "loser_unstopped"  // S-002.15
-	StopUser      StopReason = "user"             // a user's request
-	StopAbandoned StopReason = "launch_abandoned"
+	StopOrphan     StopReason = "no_record"        // S-002.6
+	StopDuplicate  StopReason = "duplicate"        // S-002.10, one match
+	StopAmbiguous  StopReason = "ambiguous"        // S-002.10, none or several match
+	StopUnfinished StopReason = "stop_unfinished"  // an earlier stop of it has not ended, or failed
+	StopMissing    StopReason = "missing_value"    // S-002.4
+	StopUnread     StopReason = "read_failed"      // S-002.13
+	StopDeadline   StopReason = "deadline"         // S-003.7
+	StopBlocked    StopReason = "loser_unstopped"  // S-002.15
+	StopUser       StopReason = "user"             // a user's request
+	StopAbandoned  StopReason = "launch_abandoned"
 )
 
 // Plan is the result of a join: what becomes of every record and of every
@@ -78,8 +79,9 @@ type Plan struct {
 //     holds is taken over first (S-001.5).
 //   - A session that a running resume or a recorded user's stop owns is left
 //     alone, with all of its instances (W-3, W-7).
-//   - An instance that is already stopping is never re-tracked nor stopped
-//     again; alone, it settles its session as OutcomeInstanceStopping.
+//   - An instance that is already stopping is never re-tracked. It is stopped
+//     again, which joins a stop in progress and repeats one that failed; alone,
+//     it settles its session as OutcomeInstanceStopping until that has ended.
 //
 // Sessions do not influence each other (S-002.11).
 func Join(records []Record, live []Instance) Plan {
@@ -102,9 +104,7 @@ func Join(records []Record, live []Instance) Plan {
 			continue
 		}
 		for _, in := range instances {
-			if !in.Stopping {
-				plan.Stops = append(plan.Stops, Stop{SessionID: session, Instance: in.ID, Reason: StopOrphan})
-			}
+			plan.Stops = append(plan.Stops, Stop{SessionID: session, Instance: in.ID, Reason: StopOrphan})
 		}
 	}
 	sort.Slice(plan.Matches, func(i, j int) bool { return plan.Matches[i].SessionID < plan.Matches[j].SessionID })
@@ -113,10 +113,12 @@ func Join(records []Record, live []Instance) Plan {
 }
 
 func joinOne(plan *Plan, rec Record, instances []Instance) {
-	var running, ended []Instance
+	var running, ended, stopping []Instance
 	for _, in := range instances {
 		switch {
 		case in.Stopping:
+			stopping = append(stopping, in)
+			plan.Stops = append(plan.Stops, Stop{SessionID: rec.SessionID, Instance: in.ID, Reason: StopUnfinished})
 		case in.Ended:
 			ended = append(ended, in)
 		default:
@@ -130,29 +132,30 @@ func joinOne(plan *Plan, rec Record, instances []Instance) {
 	}
 	switch len(running) {
 	case 0:
-		joinEnded(plan, rec, instances, ended)
+		joinEnded(plan, rec, ended, stopping)
 	case 1:
-		plan.Matches = append(plan.Matches, Match{SessionID: rec.SessionID, Instance: running[0].ID, Losers: ids(ended)})
+		losers := ids(append(ended, stopping...))
+		plan.Matches = append(plan.Matches, Match{SessionID: rec.SessionID, Instance: running[0].ID, Losers: losers})
 	default:
-		joinSeveral(plan, rec, running, ended)
+		joinSeveral(plan, rec, running, append(ended, stopping...))
 	}
 }
 
-func joinEnded(plan *Plan, rec Record, instances, ended []Instance) {
+func joinEnded(plan *Plan, rec Record, ended, stopping []Instance) {
 	for _, in := range ended {
 		if in.ID == rec.ExecutionID {
-			plan.Matches = append(plan.Matches, Match{SessionID: rec.SessionID, Instance: in.ID, Ended: true})
+			plan.Matches = append(plan.Matches, Match{SessionID: rec.SessionID, Instance: in.ID, Losers: ids(stopping), Ended: true})
 			return
 		}
 	}
-	if len(instances) > len(ended) {
+	if len(stopping) > 0 {
 		plan.Settled[rec.SessionID] = OutcomeInstanceStopping
 		return
 	}
 	plan.Settled[rec.SessionID] = OutcomeStale
 }
 
-func joinSeveral(plan *Plan, rec Record, running, ended []Instance) {
+func joinSeveral(plan *Plan, rec Record, running, others []Instance) {
 	matching := 0
 	for _, in := range running {
 		if in.ID == rec.ExecutionID {
@@ -166,7 +169,7 @@ func joinSeveral(plan *Plan, rec Record, running, ended []Instance) {
 		}
 		return
 	}
-	losers := ids(ended)
+	losers := ids(others)
 	for _, in := range running {
 		if in.ID == rec.ExecutionID {
 			continue

@@ -86,10 +86,18 @@ func TestJoin(t *testing.T) {
 			want:    Plan{Settled: map[string]SessionOutcome{"s1": OutcomeOwnedByStop}},
 		},
 		{
-			name:    "an instance that is ending is not re-tracked",
-			records: []Record{rec("s1", "i1")},
-			live:    []Instance{stopping("i1", "s1"), stopping("i2", "s2")},
-			want:    Plan{Settled: map[string]SessionOutcome{"s1": OutcomeInstanceStopping}},
+			name:    "S-002.16 an instance that is ending is not re-tracked, and its stop is joined or repeated",
+			records: []Record{rec("s1", "i1"), rec("s3", "i3")},
+			live:    []Instance{stopping("i1", "s1"), stopping("i2", "s2"), {ID: "i3", SessionID: "s3", Ended: true}, stopping("i4", "s3")},
+			want: Plan{
+				Matches: []Match{{SessionID: "s3", Instance: "i3", Losers: []string{"i4"}, Ended: true}},
+				Stops: []Stop{
+					{SessionID: "s1", Instance: "i1", Reason: StopUnfinished},
+					{SessionID: "s2", Instance: "i2", Reason: StopOrphan},
+					{SessionID: "s3", Instance: "i4", Reason: StopUnfinished},
+				},
+				Settled: map[string]SessionOutcome{"s1": OutcomeInstanceStopping},
+			},
 		},
 		{
 			name:    "S-001.5 what an ended agent still holds is taken over",
@@ -114,11 +122,12 @@ func TestJoin(t *testing.T) {
 			},
 		},
 		{
-			name:    "an ending instance does not stand in the way of a live one",
+			name:    "S-002.15 a live instance waits for the end of an ending one",
 			records: []Record{rec("s1", "i1")},
 			live:    []Instance{stopping("i1", "s1"), in("i2", "s1")},
 			want: Plan{
-				Matches: []Match{{SessionID: "s1", Instance: "i2"}},
+				Matches: []Match{{SessionID: "s1", Instance: "i2", Losers: []string{"i1"}}},
+				Stops:   []Stop{{SessionID: "s1", Instance: "i1", Reason: StopUnfinished}},
 				Settled: map[string]SessionOutcome{},
 			},
 		},
@@ -164,7 +173,10 @@ func TestJoinProperties(t *testing.T) {
 		}
 		for _, in := range live {
 			fates := tracked[in.ID] + stopped[in.ID]
-			if in.Stopping || owned[in.SessionID] {
+			if in.Stopping {
+				require.Zero(t, tracked[in.ID], "instance %s is ending", in.ID)
+			}
+			if owned[in.SessionID] {
 				require.Zero(t, fates, "instance %s is left alone", in.ID)
 				continue
 			}

@@ -23,12 +23,15 @@ type Verdict string
 // on another port (O-001.4). VerdictIncompatible is a server that proved to be
 // ours but lacks a required capability (O-004.3). VerdictOff means that the
 // capability is off, so that nothing was contacted for adoption.
+// VerdictUndecided: Postgres was away before there was another; nothing is
+// concluded, no server is started, and another pass follows.
 const (
 	VerdictAdoptable    Verdict = "adoptable"
 	VerdictFresh        Verdict = "fresh"
 	VerdictRefused      Verdict = "refused"
 	VerdictIncompatible Verdict = "incompatible"
 	VerdictOff          Verdict = "off"
+	VerdictUndecided    Verdict = "undecided"
 )
 
 // SessionOutcome says what one recovery pass did with one session. Every
@@ -54,7 +57,8 @@ const (
 	// OutcomeReadFailed: the read budget was exhausted; the instance was
 	// stopped (S-002.13).
 	OutcomeReadFailed SessionOutcome = "read_failed"
-	// OutcomeInstanceStopping: the only instance was already ending.
+	// OutcomeInstanceStopping: the only instance was already ending, and has not
+	// ended yet.
 	OutcomeInstanceStopping SessionOutcome = "instance_stopping"
 	// OutcomeUnstopped: not re-tracked, and an instance of it could not be
 	// stopped; its guard stays for this backend's life (S-002.16).

@@ -30,6 +30,9 @@ type Engine struct {
 	Installation string
 	BootID       string
 	Budgets      Budgets
+	// Attributes: the namespace knows the product's search attributes
+	// (RegisterAttributes); without, workflows are started without them.
+	Attributes bool
 }
 
 // Errors of Engine.
@@ -49,7 +52,7 @@ func (e *Engine) StartAdoption(ctx context.Context, pass int64, survival bool) (
 		Survival: survival, Deadline: e.Budgets.Deadline,
 		ReadTimeout: e.Budgets.ReadTimeout, ReadRetries: e.Budgets.ReadRetries,
 	}
-	run, err := e.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	run, err := e.execute(ctx, client.StartWorkflowOptions{
 		ID:                                       workflows.AdoptionID(e.Installation),
 		TaskQueue:                                workflows.BootQueue(e.Installation, e.BootID),
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING,
@@ -57,6 +60,7 @@ func (e *Engine) StartAdoption(ctx context.Context, pass int64, survival bool) (
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		EnableEagerStart:                         true,
 		StaticSummary:                            "recovery of boot " + e.BootID,
+		TypedSearchAttributes:                    e.labels(""),
 	}, workflows.TypeAdoption, input)
 	if err != nil {
 		return nil, fmt.Errorf("%w: start adoption: %w", ErrUnavailable, err)
@@ -67,12 +71,13 @@ func (e *Engine) StartAdoption(ctx context.Context, pass int64, survival bool) (
 // StartResume starts a session's agent. ErrAlreadyResuming when that is under
 // way; the running one is not touched.
 func (e *Engine) StartResume(ctx context.Context, session string) error {
-	_, err := e.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	_, err := e.execute(ctx, client.StartWorkflowOptions{
 		ID:                                       workflows.ResumeID(session),
 		TaskQueue:                                workflows.UserQueue(e.Installation),
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            "start of session " + session,
+		TypedSearchAttributes:                    e.labels(session),
 	}, workflows.TypeGuardedResume, calls.ResumeInput{
 		SessionID: session, Mode: calls.ResumeNew, LaunchDeadline: e.Budgets.LaunchDeadline,
 		ReadTimeout: e.Budgets.ReadTimeout, ReadRetries: e.Budgets.ReadRetries,
@@ -90,11 +95,12 @@ func (e *Engine) StartResume(ctx context.Context, session string) error {
 // StartStop stops a session's agent for a user. The same request again joins
 // the running stop (B-22).
 func (e *Engine) StartStop(ctx context.Context, session, instance, request string) error {
-	_, err := e.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	_, err := e.execute(ctx, client.StartWorkflowOptions{
 		ID:                       workflows.StopID(instance, request),
 		TaskQueue:                workflows.UserQueue(e.Installation),
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            "stop of session " + session,
+		TypedSearchAttributes:    e.labels(session),
 	}, workflows.TypeStopWithRetry, calls.StopInput{
 		InstanceID: instance, SessionID: session, Reason: recovery.StopUser,
 		ReadTimeout: e.Budgets.ReadTimeout, ReadRetries: e.Budgets.ReadRetries,

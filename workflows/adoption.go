@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"time"
+
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/kandev/recovery/activities/calls"
@@ -33,6 +35,7 @@ func Adoption(ctx workflow.Context, in calls.AdoptionInput) (calls.AdoptionRepor
 type adoption struct {
 	in     calls.AdoptionInput
 	report calls.AdoptionReport
+	server string // identity of the recorded control server
 
 	ctx   workflow.Context // the workflow's own
 	reads workflow.Context // cancelled by the deadline
@@ -42,7 +45,9 @@ type adoption struct {
 	outcomes map[string]calls.SessionOutcome // by session
 	inFlight map[string]int                  // stops that have not ended, by session
 	running  int                             // stops and publications that have not ended
+	due      time.Time                       // when the deadline elapses
 	overdue  bool
+	lost     bool // Postgres was away, so that another pass is due
 }
 
 func (a *adoption) run() error {
@@ -53,20 +58,21 @@ func (a *adoption) run() error {
 	if err := a.until(calls.LocateServer, a.in.Pass, "read the control-server record", &located); err != nil {
 		return err
 	}
+	a.server = located.ServerIdentity
 	stopTimer := a.startDeadline()
 	defer stopTimer()
 
 	if err := a.judge(located); err != nil {
 		return err
 	}
-	settle := a.settleWithoutServer
-	if a.report.Adopted {
-		settle = a.recoverSessions
-	}
-	if err := settle(); err != nil {
+	if err := a.settleSessions(); err != nil {
 		return err
 	}
-	return a.finish()
+	if err := a.finish(); err != nil {
+		return err
+	}
+	a.label()
+	return nil
 }
 
 // guard reads the inventory and takes a guard for each of its sessions, before
@@ -86,7 +92,7 @@ func (a *adoption) guard() error {
 func (a *adoption) startDeadline() (stop func()) {
 	reads, cancelReads := workflow.WithCancel(a.ctx)
 	timerCtx, cancelTimer := workflow.WithCancel(a.ctx)
-	a.reads = reads
+	a.reads, a.due = reads, workflow.Now(a.ctx).Add(a.in.Deadline)
 	workflow.Go(timerCtx, func(ctx workflow.Context) {
 		timer := workflow.NewTimerWithOptions(ctx, a.in.Deadline, workflow.TimerOptions{Summary: "recovery deadline"})
 		if timer.Get(ctx, nil) == nil {
@@ -107,6 +113,10 @@ func (a *adoption) judge(located calls.Located) error {
 		if !a.in.Survival {
 			a.report.Verdict = recovery.VerdictOff
 		}
+		return nil
+	}
+	if located.InUse {
+		a.report.Verdict, a.report.Adopted = recovery.VerdictAdoptable, true
 		return nil
 	}
 	evaluation := a.evaluate(located)
@@ -133,10 +143,15 @@ func (a *adoption) evaluate(located calls.Located) calls.Evaluation {
 	ctx := budget(a.reads, a.in.ReadTimeout, a.in.ReadRetries, "identity, proof, capabilities")
 	input := calls.EvaluateInput{Pass: a.in.Pass, ServerIdentity: located.ServerIdentity}
 	var evaluation calls.Evaluation
-	if err := workflow.ExecuteActivity(ctx, calls.EvaluateServer, input).Get(ctx, &evaluation); err != nil {
+	err := workflow.ExecuteActivity(ctx, calls.EvaluateServer, input).Get(ctx, &evaluation)
+	switch {
+	case a.storeLost(err):
+		return calls.Evaluation{Verdict: recovery.VerdictUndecided}
+	case err != nil:
 		return calls.Evaluation{Verdict: recovery.VerdictRefused, Reason: recovery.RefusedNoAnswer}
+	default:
+		return evaluation
 	}
-	return evaluation
 }
 
 // adopt replaces the credential: rotate, store, confirm, in a context that the
@@ -150,11 +165,15 @@ func (a *adoption) adopt(located calls.Located) error {
 	var rotated calls.Rotated
 	rotate := budget(ctx, a.in.ReadTimeout, a.in.ReadRetries, "replace the credential")
 	input := calls.RotateInput{Pass: a.in.Pass, ServerIdentity: located.ServerIdentity}
-	if err := workflow.ExecuteActivity(rotate, calls.RotateCredential, input).Get(ctx, &rotated); err != nil || rotated.Refused {
+	err := workflow.ExecuteActivity(rotate, calls.RotateCredential, input).Get(ctx, &rotated)
+	switch {
+	case a.storeLost(err):
+		a.report.Verdict = recovery.VerdictUndecided
+		return nil
+	case err != nil || rotated.Refused:
 		a.report.Verdict, a.report.Reason = recovery.VerdictRefused, recovery.RefusedCredentialRotationFailure
 		return nil
-	}
-	if rotated.ShuttingDown {
+	case rotated.ShuttingDown:
 		a.report.Verdict = recovery.VerdictFresh
 		return nil
 	}
@@ -163,40 +182,12 @@ func (a *adoption) adopt(located calls.Located) error {
 	if err := workflow.ExecuteActivity(store, calls.StoreCredential, rotation).Get(ctx, nil); err != nil {
 		return err
 	}
+	a.lost = a.overdue // everything before is bounded by budgets
 	confirm := budget(ctx, a.in.ReadTimeout, a.in.ReadRetries, "confirm the rotation")
 	if err := workflow.ExecuteActivity(confirm, calls.ConfirmRotation, rotation).Get(ctx, nil); err != nil {
 		workflow.GetLogger(a.ctx).Warn("rotation not confirmed", "reason", failureType(err))
 	}
 	a.report.Adopted, a.report.RotationID = true, rotated.RotationID
-	return nil
-}
-
-// settleWithoutServer gives every record its outcome when no server was
-// adopted. A server that answered and was left running may still drive its
-// agents: unknown. Where nothing answered, or the server was ended, only a
-// recorded process that is proven gone makes a record stale (S-003.6).
-func (a *adoption) settleWithoutServer() error {
-	leftRunning := a.report.UnendedServer != "" ||
-		a.report.Verdict == recovery.VerdictRefused && a.report.Reason != recovery.RefusedNoAnswer
-	probe := calls.ProbeInput{Pass: a.in.Pass}
-	for _, record := range a.records {
-		if record.OwnedBy != "" {
-			a.settle(calls.SessionOutcome{SessionID: record.SessionID, Outcome: record.OwnedBy})
-			continue
-		}
-		a.settle(calls.SessionOutcome{SessionID: record.SessionID, Outcome: recovery.OutcomeUnknown})
-		probe.Sessions = append(probe.Sessions, record.SessionID)
-	}
-	if leftRunning || len(probe.Sessions) == 0 {
-		return nil
-	}
-	var probed calls.Probed
-	if err := a.until(calls.ProbeRecords, probe, "look for recorded processes", &probed); err != nil {
-		return err
-	}
-	for _, session := range probed.Dead {
-		a.settle(calls.SessionOutcome{SessionID: session, Outcome: recovery.OutcomeStale})
-	}
 	return nil
 }
 
@@ -210,11 +201,14 @@ func (a *adoption) finish() error {
 		return err
 	}
 	a.cutOff(closed)
+	if err := a.doubtStale(); err != nil {
+		return err
+	}
 	first := a.collect()
 	if err := a.reconcile(first); err != nil {
 		return err
 	}
-	if !a.report.Adopted {
+	if !a.report.Adopted && !a.report.Again {
 		if err := a.until(calls.StartServer, a.in.Pass, "start a control server", nil); err != nil {
 			return err
 		}

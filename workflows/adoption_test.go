@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
 
 	"github.com/kandev/recovery/activities/calls"
 	"github.com/kandev/recovery/recovery"
@@ -106,6 +107,8 @@ func TestAdoptionFollowsTheJoin(t *testing.T) {
 	p.adoptable(live("i1", "s1"), live("i2", "s1"), live("i5", "s2"), live("i6", "s2"), live("i8", "gone"), live("i7", "s4"))
 	var stopped []string
 	p.env.OnActivity(calls.StopInstance, mock.Anything, mock.Anything).Return(func(_ context.Context, in calls.StopInstanceInput) (calls.StopResult, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		stopped = append(stopped, in.InstanceID)
 		return calls.StopResult{Stopped: true}, nil
 	})
@@ -128,6 +131,8 @@ func TestAdoptionUnstoppableLoserBlocksItsWinner(t *testing.T) {
 	p.adoptable(live("i1", "s1"), live("i2", "s1"))
 	attempts := map[string]int{}
 	p.env.OnActivity(calls.StopInstance, mock.Anything, mock.Anything).Return(func(_ context.Context, in calls.StopInstanceInput) (calls.StopResult, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		attempts[in.InstanceID]++
 		if in.InstanceID == "i2" {
 			return calls.StopResult{}, errUnanswered
@@ -150,6 +155,8 @@ func TestAdoptionReconstructionFailures(t *testing.T) {
 	p.adoptable(live("i1", "s1"), live("i2", "s2"), live("i3", "s3"))
 	reads := map[string]int{}
 	p.env.OnActivity(calls.ObserveSession, mock.Anything, mock.Anything).Return(func(_ context.Context, in calls.SessionInput) (calls.Observation, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		reads[in.SessionID]++
 		switch in.SessionID {
 		case "s1":
@@ -263,6 +270,45 @@ func TestAdoptionDeadlineWithoutPostgresStopsNothing(t *testing.T) {
 	report := p.run(t)
 	require.Equal(t, recovery.OutcomeUnknown, p.outcome("s1").Outcome)
 	require.Zero(t, report.Stopped+report.Unstopped)
+	require.True(t, report.Again)
+}
+
+// S-003.7, W-8: a deadline that is noticed long after it was due means that
+// Temporal was away: nothing is stopped, and another pass is due.
+func TestAdoptionDeadlineWithoutTemporalStopsNothing(t *testing.T) {
+	p := newPass(t, record("s1", "i1"))
+	p.input.Deadline = time.Second
+	p.input.ReadTimeout, p.input.ReadRetries = 10*time.Second, 0
+	p.adoptable(live("i1", "s1"))
+	p.env.OnActivity(calls.ObserveSession, mock.Anything, mock.Anything).Return(calls.Observation{}, activity.ErrResultPending)
+	// The attempts to close the pass take longer than the slack.
+	attempts := 0
+	p.env.OnActivity(calls.ClosePass, mock.Anything, mock.Anything).Return(func(context.Context, calls.Pass) (calls.Closed, error) {
+		if attempts++; attempts < 8 {
+			return calls.Closed{}, errUnanswered
+		}
+		return calls.Closed{}, nil
+	})
+	report := p.run(t)
+	require.Equal(t, recovery.OutcomeUnknown, p.outcome("s1").Outcome)
+	require.Zero(t, report.Stopped+report.Unstopped)
+	require.True(t, report.Again)
+}
+
+// S-002.8, S-002.9: a second pass of a boot goes on with the server that the
+// first one adopted, and leaves alone what is tracked already.
+func TestASecondPassObservesWhatIsTracked(t *testing.T) {
+	tracked := calls.GuardedRecord{SessionID: "s1", ExecutionID: "i1", OwnedBy: recovery.OutcomeRetracked}
+	p := newPass(t, tracked, record("s2", "i2"))
+	p.located.InUse = true
+	p.adoptable(live("i1", "s1"), live("i2", "s2"))
+	p.on(calls.ObserveSession, calls.Observation{})
+	p.on(calls.PublishSession, calls.Published{State: recovery.StateRunning})
+	p.on(calls.ClosePass, calls.Closed{Published: []string{"s1", "s2"}})
+	report := p.run(t)
+	require.Equal(t, -1, p.index(calls.RotateCredential))
+	require.Equal(t, map[recovery.SessionOutcome]int{recovery.OutcomeRetracked: 2}, report.Counts)
+	require.Zero(t, report.Stopped)
 }
 
 // O-004.1 to O-004.4: a server that proved to be ours and lacks a capability is
@@ -277,7 +323,7 @@ func TestAdoptionIncompatibleServerIsEnded(t *testing.T) {
 	p.on(calls.StartServer, calls.Started{ServerIdentity: "own"})
 	report := p.run(t)
 	require.Equal(t, []string{
-		calls.TakeGuards, calls.LocateServer, calls.EvaluateServer, calls.EndServer, calls.AwaitServerEnd, calls.ProbeRecords,
+		calls.TakeGuards, calls.LocateServer, calls.EvaluateServer, calls.EndServer, calls.AwaitServerEnd,
 		calls.ClosePass, calls.ReconcileRecords, calls.StartServer, calls.ReportPass,
 	}, p.order)
 	require.Equal(t, recovery.RefusedCapabilityIncompatibility, report.Reason)

@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"time"
+
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/workflow"
 
@@ -45,6 +47,9 @@ func (a *adoption) stop(s recovery.Stop) *ending {
 		a.inFlight[s.SessionID]--
 		if end.stopped {
 			a.report.Stopped++
+			if a.outcomes[s.SessionID].Outcome == recovery.OutcomeInstanceStopping && a.inFlight[s.SessionID] == 0 {
+				a.settle(calls.SessionOutcome{SessionID: s.SessionID, Outcome: recovery.OutcomeStale})
+			}
 			return
 		}
 		a.report.Unstopped++
@@ -67,7 +72,8 @@ func (a *adoption) stopInstead(match recovery.Match, reason recovery.StopReason,
 // cutOff settles what the deadline caught, after the pass was closed. Sessions
 // that were tracked by then are published. The others never will be in this
 // pass, so their instances are stopped; these stops count as in flight. A pass
-// that lost Postgres stops nothing: what it did not publish stays unknown.
+// that lost Postgres or Temporal stops nothing: what it did not publish stays
+// unknown, and another pass is due.
 func (a *adoption) cutOff(closed calls.Closed) {
 	tracked := make(map[string]bool, len(closed.Published))
 	for _, session := range closed.Published {
@@ -79,10 +85,21 @@ func (a *adoption) cutOff(closed calls.Closed) {
 		case settled:
 		case tracked[match.SessionID]:
 			a.settle(outcomeOf(match, recovery.OutcomeRetracked, ""))
-		case closed.StoreLost:
+		case closed.StoreLost || a.lost || a.lostEngine():
+			a.report.Again = true
 			a.settle(outcomeOf(match, recovery.OutcomeUnknown, ""))
 		default:
 			a.stopInstead(match, recovery.StopDeadline, outcomeOf(match, recovery.OutcomeDeadline, ""))
 		}
 	}
+}
+
+// engineSlack is how late the deadline may be noticed before that means that
+// Temporal was away.
+const engineSlack = 5 * time.Second
+
+// lostEngine reports whether the deadline elapsed while Temporal was away: then
+// it is noticed much later than it was due.
+func (a *adoption) lostEngine() bool {
+	return workflow.Now(a.ctx).Sub(a.due) > engineSlack
 }

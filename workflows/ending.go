@@ -26,7 +26,7 @@ func (a *adoption) endServer(located calls.Located) {
 	if err == nil {
 		err = workflow.ExecuteActivity(awaitingEnd(ctx), calls.AwaitServerEnd, input).Get(ctx, nil)
 	}
-	if err != nil {
+	if err != nil && !a.storeLost(err) {
 		a.report.UnendedServer, a.report.UnendedReason = located.ServerIdentity, failureType(err)
 	}
 }

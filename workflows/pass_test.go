@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 // one, and the peers answer as the test says.
 type pass struct {
 	env        *testsuite.TestWorkflowEnvironment
+	mu         sync.Mutex // activities run at the same time
 	order      []string
 	reconciled []calls.ReconcileInput
 	input      calls.AdoptionInput
@@ -75,7 +77,11 @@ func register(p *pass, name string, fn any) {
 	p.env.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
 }
 
-func (p *pass) note(name string) { p.order = append(p.order, name) }
+func (p *pass) note(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.order = append(p.order, name)
+}
 
 // on makes an activity answer with the result, every time.
 func (p *pass) on(name string, result any) {

@@ -17,15 +17,7 @@ const retrackers = 50
 func (a *adoption) recoverSessions() error {
 	plan, ok := a.enumerate()
 	if !ok {
-		// Adopted but not enumerable: nothing recovered, nothing stopped, no
-		// second server (S-002.12).
-		for _, record := range a.records {
-			outcome := recovery.OutcomeUnknown
-			if record.OwnedBy != "" {
-				outcome = record.OwnedBy
-			}
-			a.settle(calls.SessionOutcome{SessionID: record.SessionID, Outcome: outcome})
-		}
+		a.settleUnknown() // and no second server (S-002.12)
 		return nil
 	}
 	a.report.Enumerated = true
@@ -107,6 +99,7 @@ func (a *adoption) retrack(ctx workflow.Context, match recovery.Match, endings m
 	err := workflow.ExecuteActivity(read, calls.ObserveSession, input).Get(ctx, &seen)
 	switch {
 	case a.overdue:
+	case a.storeLost(err): // the instance is neither recovered nor stopped
 	case err != nil:
 		a.stopInstead(match, recovery.StopUnread, outcomeOf(match, recovery.OutcomeReadFailed, failureType(err)))
 	case seen.Gone:

@@ -23,7 +23,7 @@ func StopWithRetry(ctx workflow.Context, in calls.StopInput) (calls.StopResult, 
 		budget(ctx, in.ReadTimeout, in.ReadRetries, "stop "+in.InstanceID+": "+string(in.Reason)),
 		calls.StopInstance,
 		calls.StopInstanceInput{
-			InstanceID: in.InstanceID, SessionID: in.SessionID, BootID: in.BootID,
+			InstanceID: in.InstanceID, SessionID: in.SessionID, Reason: in.Reason, BootID: in.BootID,
 			Grace: in.ReadTimeout / 2,
 		},
 	).Get(ctx, &result)

@@ -41,11 +41,15 @@ type GuardsTaken struct {
 	Records []GuardedRecord `json:"records"`
 }
 
-// GuardedRecord is one record whose session is guarded for the pass.
+// GuardedRecord is one record of the inventory.
 type GuardedRecord struct {
 	SessionID   string `json:"session_id"`
 	ExecutionID string `json:"execution_id"`
-	// OwnedBy is set when a running resume or a recorded stop owns the session.
+	// ServerIdentity is the control server on which the execution was created,
+	// empty before that.
+	ServerIdentity string `json:"server_identity,omitempty"`
+	// OwnedBy is set when the pass must leave the session alone: a running
+	// resume or a recorded stop owns it, or this boot tracks it already.
 	OwnedBy recovery.SessionOutcome `json:"owned_by,omitempty"`
 }
 
@@ -54,6 +58,8 @@ type GuardedRecord struct {
 type Located struct {
 	Recorded       bool   `json:"recorded"`
 	ServerIdentity string `json:"server_identity,omitempty"`
+	// InUse: an earlier pass of this boot adopted it, and stored its replacement.
+	InUse bool `json:"in_use,omitempty"`
 }
 
 // EvaluateInput names the recorded server to evaluate.
@@ -221,12 +227,15 @@ type AdoptionReport struct {
 	Missing []string `json:"missing,omitempty"`
 	// UnendedServer is a proven server whose ownership shutdown failed: it is
 	// left running, and nothing of it is repaired (O-004.7).
-	UnendedServer string                          `json:"unended_server,omitempty"`
-	UnendedReason string                          `json:"unended_reason,omitempty"`
-	Counts        map[recovery.SessionOutcome]int `json:"counts"`
-	Stopped       int                             `json:"stopped"`
-	Unstopped     int                             `json:"unstopped"`
-	Others        []SessionOutcome                `json:"others,omitempty"`
+	UnendedServer string `json:"unended_server,omitempty"`
+	UnendedReason string `json:"unended_reason,omitempty"`
+	// Again: the pass lost Postgres or Temporal when its deadline came; it
+	// stopped nothing, and another pass is due (S-003.7).
+	Again     bool                            `json:"again,omitempty"`
+	Counts    map[recovery.SessionOutcome]int `json:"counts"`
+	Stopped   int                             `json:"stopped"`
+	Unstopped int                             `json:"unstopped"`
+	Others    []SessionOutcome                `json:"others,omitempty"`
 }
 
 // ReportedSessions bounds AdoptionReport.Others.

@@ -6,6 +6,9 @@ const (
 	// FailureUnanswered: a peer did not answer in time or could not be
 	// reached; retryable, and never taken for an absence.
 	FailureUnanswered = "unanswered"
+	// FailureStoreLost: Postgres did not answer; retryable. It says nothing of
+	// the control server or its agents.
+	FailureStoreLost = "store_lost"
 	// FailureSuperseded: a newer credential drives; not retryable (O-002.3).
 	FailureSuperseded = "credential_superseded"
 	// FailureFenced: the pass was closed or replaced by a newer one.

@@ -39,10 +39,11 @@ type StopResult struct {
 // StopInstanceInput is one attempt of a stop. Grace is how long the agent may
 // end by itself before its tree is killed.
 type StopInstanceInput struct {
-	InstanceID string        `json:"instance_id"`
-	SessionID  string        `json:"session_id,omitempty"`
-	BootID     string        `json:"boot_id,omitempty"`
-	Grace      time.Duration `json:"grace"`
+	InstanceID string              `json:"instance_id"`
+	SessionID  string              `json:"session_id,omitempty"`
+	Reason     recovery.StopReason `json:"reason,omitempty"`
+	BootID     string              `json:"boot_id,omitempty"`
+	Grace      time.Duration       `json:"grace"`
 }
 
 // FinishStopInput settles a user's stop in the inventory.

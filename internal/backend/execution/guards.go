@@ -25,11 +25,14 @@ func (s *Store) ReleaseGuard(pass int64, session string) {
 }
 
 // KeepGuard keeps launches of the session away for this boot's life, because
-// the instance could not be stopped (S-002.16). It outlasts every pass.
+// the instance could not be stopped (S-002.16). It outlasts every pass. The
+// first instance that it is kept for is the one that refusals name.
 func (s *Store) KeepGuard(session, instance string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unstopped[session] = instance
+	if _, kept := s.unstopped[session]; !kept {
+		s.unstopped[session] = instance
+	}
 	delete(s.guards, session)
 	delete(s.kept, session)
 }

@@ -70,7 +70,7 @@ func (p *pump) follow(ctx context.Context, delays backoff.BackOff) (*Ending, err
 	}
 	stream, err := c.Events(ctx, p.instance, after)
 	if err == nil {
-		err = p.drain(ctx, stream, delays)
+		err = p.drain(ctx, stream, after, delays)
 		if closeErr := stream.Close(); closeErr != nil {
 			p.log.Debug("event stream did not close cleanly", zap.Error(closeErr))
 		}
@@ -78,7 +78,13 @@ func (p *pump) follow(ctx context.Context, delays backoff.BackOff) (*Ending, err
 	return p.streamEnded(ctx, server, err)
 }
 
-func (p *pump) drain(ctx context.Context, stream *client.EventStream, delays backoff.BackOff) error {
+// drain moves events until the stream ends. What was committed before the
+// attach is acknowledged first: a crash between commit and acknowledgement must
+// not leave it to fill the instance's log.
+func (p *pump) drain(ctx context.Context, stream *client.EventStream, committed int64, delays backoff.BackOff) error {
+	if err := stream.Ack(ctx, committed); err != nil {
+		return err
+	}
 	for {
 		events, err := stream.Next(ctx)
 		if err != nil {
