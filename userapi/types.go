@@ -14,6 +14,7 @@ import (
 const (
 	RouteHealth     = "/health"
 	RouteStatus     = "/api/v1/status"
+	RouteMetrics    = "/metrics"                                    // GET, counters in Prometheus' format (W-9)
 	RouteProfile    = "/api/v1/profiles/{id}"                       // PUT, GET
 	RouteSessions   = "/api/v1/sessions"                            // POST, GET
 	RouteSession    = "/api/v1/sessions/{id}"                       // GET
@@ -174,6 +175,7 @@ type Status struct {
 	WaitingFor   string        `json:"waiting_for,omitempty"` // what is not reachable, in words
 	Survival     Survival      `json:"agent_survival"`
 	Control      *Control      `json:"control_server,omitempty"`
+	KeepingAlive *KeepingAlive `json:"keeping_alive,omitempty"`
 	Recovery     *RecoveryPass `json:"recovery,omitempty"`
 	StartedAt    time.Time     `json:"started_at"`
 }
@@ -190,6 +192,18 @@ type Control struct {
 	ServerIdentity string     `json:"server_identity"`
 	Adopted        bool       `json:"adopted"`
 	LastRenewal    *time.Time `json:"last_renewal,omitempty"`
+}
+
+// KeepingAlive says that a control server from before is kept from ending itself
+// while this backend cannot recover yet (B-2). It is absent once a control server
+// is in use.
+type KeepingAlive struct {
+	ServerIdentity string    `json:"server_identity"`
+	Since          time.Time `json:"since"`
+	LastRenewal    time.Time `json:"last_renewal"`
+	// Means is "claim", or "rotation_replay" where only a superseded credential
+	// is held.
+	Means string `json:"means"`
 }
 
 // RecoveryPass describes the newest recovery pass of this boot.

@@ -244,14 +244,14 @@ func TestAdjustedPeriodIsRecorded(t *testing.T) {
 			start := config(t, true)
 			start.UnownedPeriodMS, start.IdleTimeoutMS = test.unowned, test.idle
 			l, c := startHere(t, start)
-			require.Equal(t, test.want, l.Issued.UnownedPeriodMS)
 			details, err := c.Details(t.Context())
+			require.NoError(t, l.Abort(t.Context()))
 			require.NoError(t, err)
+			require.Equal(t, test.want, l.Issued.UnownedPeriodMS)
 			require.Len(t, details.Adjustments, len(test.adjustments))
 			for i, adjustment := range test.adjustments {
 				require.Contains(t, details.Adjustments[i], adjustment)
 			}
-			require.NoError(t, l.Abort(t.Context()))
 		})
 	}
 }

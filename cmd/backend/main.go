@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.uber.org/zap"
 
+	"github.com/kandev/recovery/agentctl/logfile"
 	"github.com/kandev/recovery/internal/backend/boot"
 	"github.com/kandev/recovery/internal/config"
 	"github.com/kandev/recovery/internal/credential"
@@ -56,18 +57,20 @@ func run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	logger, err := newLogger(opened.Path())
+	// Its own file, and not the control server's: two processes that rotate one
+	// file corrupt it (S-001.3).
+	log, err := logfile.Open(filepath.Join(opened.Path(), "logs", "backend.log"))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, flush(logger)) }()
+	defer func() { err = errors.Join(err, log.Close()) }()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	cfg := boot.Config{
 		Settings: settings, Home: opened, BootID: credential.NewID(), Temporal: temporal,
 	}
-	cfg.Logger = logger.With(zap.String("boot_id", cfg.BootID))
+	cfg.Logger = log.Logger.With(zap.String("boot_id", cfg.BootID))
 	if *end {
 		ended, err := boot.EndControlServer(ctx, cfg)
 		if err == nil && ended {
@@ -77,19 +80,3 @@ func run() (err error) {
 	}
 	return boot.Run(ctx, cfg)
 }
-
-// newLogger writes the backend's log to its own file under the home directory;
-// the control server has another one.
-func newLogger(home string) (*zap.Logger, error) {
-	dir := filepath.Join(home, "logs")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("create the log directory: %w", err)
-	}
-	cfg := zap.NewProductionConfig()
-	cfg.OutputPaths = []string{filepath.Join(dir, "backend.log")}
-	cfg.ErrorOutputPaths = []string{"stderr"}
-	cfg.Sampling = nil
-	return cfg.Build()
-}
-
-func flush(logger *zap.Logger) error { return logger.Sync() }

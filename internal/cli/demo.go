@@ -29,6 +29,10 @@ func newDemo() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&opts.Agents, "agents", 4, fmt.Sprintf("how many agents, up to %d", demo.MaxAgents))
 	cmd.Flags().BoolVar(&opts.Graceful, "graceful", false, "ask the backend to end instead of killing it")
+	cmd.Flags().BoolVar(&opts.Chaos, "chaos", false, "kill more backends at random moments, most of them while they recover")
+	cmd.Flags().IntVar(&opts.Rounds, "rounds", 20, fmt.Sprintf("how many backends the chaos kills, up to %d", demo.MaxRounds))
+	cmd.Flags().Uint32Var(&opts.Seed, "seed", 0, "of the chaos; 0 draws one, which is printed")
+	cmd.MarkFlagsMutuallyExclusive("chaos", "graceful")
 	cmd.Flags().BoolVar(&opts.Keep, "keep", false, "leave everything running until Ctrl-C, to look at Temporal's UI")
 	cmd.Flags().StringVar(&file, "json", "", "write every figure to this file")
 	return cmd

@@ -19,7 +19,7 @@ func newSession(f *flags) *cobra.Command {
 	session.AddCommand(newCreate(f), newList(f), newShow(f), newPrompt(f), newAnswer(f),
 		newAct(f, "cancel", "End the session's turn", (*userapi.Client).Cancel),
 		newAct(f, "stop", "Stop the session's agent", (*userapi.Client).Stop),
-		newEvents(f))
+		newEvents(f), newFiles(f), newGit(f))
 	return session
 }
 

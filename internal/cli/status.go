@@ -47,6 +47,10 @@ func printStatus(out io.Writer, s userapi.Status) error {
 		}
 		fmt.Fprintf(w, "control server\t%s (%s)\n", c.ServerIdentity, origin)
 	}
+	if k := s.KeepingAlive; k != nil {
+		fmt.Fprintf(w, "keeping alive\t%s, last renewed %s (%s)\n",
+			k.ServerIdentity, k.LastRenewal.Local().Format(time.DateTime), k.Means)
+	}
 	if r := s.Recovery; r != nil {
 		fmt.Fprintf(w, "recovery\t%s\n", withReason(string(r.Verdict), string(r.Reason)))
 		outcomes := make([]string, 0, len(r.Counts))

@@ -18,8 +18,11 @@ import (
 // Options of a run.
 type Options struct {
 	Agents   int
-	Graceful bool // the backend is asked to end instead of killed
-	Keep     bool // leave everything running until the context ends
+	Graceful bool   // the backend is asked to end instead of killed
+	Chaos    bool   // more backends are killed at random moments, most while they recover
+	Rounds   int    // of the chaos, 1 to MaxRounds
+	Seed     uint32 // of the chaos; 0: one is drawn
+	Keep     bool   // leave everything running until the context ends
 	Out      io.Writer
 	Logger   *zap.Logger
 }
@@ -33,7 +36,10 @@ func Run(ctx context.Context, opts Options) (_ *Report, err error) {
 	if opts.Agents < 1 || opts.Agents > MaxAgents {
 		return nil, fmt.Errorf("the demo takes 1 to %d agents, not %d", MaxAgents, opts.Agents)
 	}
-	r := &run{opts: opts, began: time.Now(), report: &Report{Mode: mode(opts.Graceful), BrokenPromises: []string{}}}
+	if opts.Chaos && (opts.Rounds < 1 || opts.Rounds > MaxRounds) {
+		return nil, fmt.Errorf("chaos takes 1 to %d rounds, not %d", MaxRounds, opts.Rounds)
+	}
+	r := &run{opts: opts, began: time.Now(), report: &Report{Mode: mode(opts), BrokenPromises: []string{}}}
 	if err = r.prepare(ctx); err == nil {
 		err = r.work(ctx)
 	}
@@ -53,11 +59,15 @@ func Run(ctx context.Context, opts Options) (_ *Report, err error) {
 	return r.report, errors.Join(err, r.cleanUp(ctx))
 }
 
-func mode(graceful bool) string {
-	if graceful {
+func mode(opts Options) string {
+	switch {
+	case opts.Chaos:
+		return "chaos"
+	case opts.Graceful:
 		return "graceful"
+	default:
+		return "sigkill"
 	}
-	return "sigkill"
 }
 
 // run is one run at work.

@@ -52,6 +52,8 @@ func TestJudgeSeesEveryBrokenPromise(t *testing.T) {
 		"its transcript is not what":         func(e *evidence) { e.transcript = events(started, 1, 1, ended) },
 		"its worktree was changed":           func(e *evidence) { e.print = "bb" },
 		"its agent received 3 prompts":       func(e *evidence) { e.prompts = 3 },
+		"its agent received 2 prompts":       func(e *evidence) { e.session.between = []string{"x"} },
+		"the turn x ended as \"\"":           func(e *evidence) { e.session.between = []string{"x"}; e.prompts = 3 },
 		"the turn that the outage met ended": func(e *evidence) { e.transcript = events(started, 1) },
 		"it is INTERRUPTED":                  func(e *evidence) { e.view.State = recovery.StateInterrupted },
 		"it was marked interrupted":          func(e *evidence) { e.transitions[0].To = recovery.StateInterrupted },
@@ -94,7 +96,7 @@ func TestReportTotalsAndKeys(t *testing.T) {
 	for _, key := range []string{
 		"ok", "agents", "sessions", "events_produced", "events_committed", "gaps", "duplicates", "agent_starts",
 		"provider_resumes", "outage_ms", "recovery_ms", "worktrees_identical", "adopted", "pids_unchanged",
-		"temporal_ui", "mode", "broken_promises",
+		"temporal_ui", "mode", "broken_promises", "rounds", "kills_during_recovery", "seed",
 	} {
 		require.Contains(t, keys, key)
 	}
@@ -129,12 +131,12 @@ func TestFingerprintSeesEveryChange(t *testing.T) {
 	i := 0
 	for name, change := range changes {
 		require.NoError(t, change(trees[i]), name)
-		after, err := fingerprint(trees[i])
+		after, err := Fingerprint(trees[i])
 		require.NoError(t, err)
 		require.NotEqual(t, before[i], after, name)
 		i++
 	}
-	_, err = fingerprint(filepath.Join(trees[0], "absent"))
+	_, err = Fingerprint(filepath.Join(trees[0], "absent"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -142,6 +144,13 @@ func TestAgentCountIsChecked(t *testing.T) {
 	for _, agents := range []int{0, MaxAgents + 1} {
 		_, err := Run(t.Context(), Options{Agents: agents, Out: &bytes.Buffer{}})
 		require.Error(t, err)
+	}
+}
+
+func TestRoundCountIsChecked(t *testing.T) {
+	for _, rounds := range []int{0, MaxRounds + 1} {
+		_, err := Run(t.Context(), Options{Agents: 1, Chaos: true, Rounds: rounds, Out: &bytes.Buffer{}})
+		require.ErrorContains(t, err, "rounds")
 	}
 }
 

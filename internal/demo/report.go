@@ -11,23 +11,26 @@ import (
 
 // Report is what a run measured. OK is true exactly if no promise was broken.
 type Report struct {
-	OK                 bool            `json:"ok"`
-	Mode               string          `json:"mode"` // sigkill or graceful
-	Agents             int             `json:"agents"`
-	Adopted            bool            `json:"adopted"`
-	PIDsUnchanged      bool            `json:"pids_unchanged"`
-	EventsProduced     int             `json:"events_produced"`
-	EventsCommitted    int             `json:"events_committed"`
-	Gaps               int             `json:"gaps"`
-	Duplicates         int             `json:"duplicates"`
-	AgentStarts        int             `json:"agent_starts"`     // since the backend went away
-	ProviderResumes    int             `json:"provider_resumes"` // since the backend went away
-	OutageMS           int64           `json:"outage_ms"`        // from the backend's end to the start of the next
-	RecoveryMS         int64           `json:"recovery_ms"`      // from that start until every session was usable
-	WorktreesIdentical bool            `json:"worktrees_identical"`
-	TemporalUI         string          `json:"temporal_ui"` // of the adoption
-	Sessions           []SessionReport `json:"sessions"`
-	BrokenPromises     []string        `json:"broken_promises"`
+	OK                  bool            `json:"ok"`
+	Mode                string          `json:"mode"`                  // sigkill, graceful or chaos
+	Rounds              int             `json:"rounds"`                // of the chaos: backends that were started and killed
+	KillsDuringRecovery int             `json:"kills_during_recovery"` // those of them that did not serve yet
+	Seed                uint32          `json:"seed"`
+	Agents              int             `json:"agents"`
+	Adopted             bool            `json:"adopted"`
+	PIDsUnchanged       bool            `json:"pids_unchanged"`
+	EventsProduced      int             `json:"events_produced"`
+	EventsCommitted     int             `json:"events_committed"`
+	Gaps                int             `json:"gaps"`
+	Duplicates          int             `json:"duplicates"`
+	AgentStarts         int             `json:"agent_starts"`     // since the backend went away
+	ProviderResumes     int             `json:"provider_resumes"` // since the backend went away
+	OutageMS            int64           `json:"outage_ms"`        // from the last end of a backend to the start of the next
+	RecoveryMS          int64           `json:"recovery_ms"`      // from that start until every session was usable
+	WorktreesIdentical  bool            `json:"worktrees_identical"`
+	TemporalUI          string          `json:"temporal_ui"` // of the adoption
+	Sessions            []SessionReport `json:"sessions"`
+	BrokenPromises      []string        `json:"broken_promises"`
 
 	killed time.Time // when the backend was told to end
 }
@@ -92,6 +95,9 @@ func (r *Report) Print(out io.Writer) error {
 	}
 	facts := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(facts, "backend ended by\t%s\n", r.Mode)
+	if r.Rounds > 0 {
+		fmt.Fprintf(facts, "rounds of chaos\t%d, of which %d ended during recovery (seed %d)\n", r.Rounds, r.KillsDuringRecovery, r.Seed)
+	}
 	fmt.Fprintf(facts, "outage\t%s\n", milliseconds(r.OutageMS))
 	fmt.Fprintf(facts, "recovery\t%s\n", milliseconds(r.RecoveryMS))
 	fmt.Fprintf(facts, "agent starts since the outage\t%d\n", r.AgentStarts)

@@ -23,6 +23,16 @@ type session struct {
 	pid    int    // of the agent, before the outage
 	start  string // that process's start, which tells it from a later one
 	before produced
+	// between are the keys of prompts that were sent between two kills.
+	between []string
+}
+
+// newest is the key of the session's last prompt so far, before the final one.
+func (s *session) newest() string {
+	if n := len(s.between); n > 0 {
+		return s.between[n-1]
+	}
+	return firstKey
 }
 
 // view is a session as the backend shows it.

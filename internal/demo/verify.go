@@ -76,7 +76,7 @@ func (r *run) collect(ctx context.Context) ([]evidence, error) {
 		if e.start, err = process.Identity(s.pid); err != nil && !errors.Is(err, process.ErrNoProcess) {
 			return nil, fmt.Errorf("identify the agent of session %s: %w", s.id, err)
 		}
-		if e.print, err = fingerprint(s.tree); err != nil {
+		if e.print, err = Fingerprint(s.tree); err != nil {
 			return nil, err
 		}
 		all[i] = e
@@ -109,8 +109,13 @@ func judge(e evidence) (SessionReport, []string) {
 	promise(e.start == s.start, "process %d is not the agent that it was before the outage", s.pid)
 	promise(t.Clean(), "its transcript is not what the agent produced: %+v", t)
 	promise(line.WorktreeIdentical, "its worktree was changed")
-	promise(e.prompts == 2, "its agent received %d prompts instead of 2", e.prompts)
+	sent := 2 + len(s.between)
+	promise(e.prompts == sent, "its agent received %d prompts instead of %d", e.prompts, sent)
 	promise(line.TurnOutcome == endTurn, "the turn that the outage met ended as %q instead of %q", line.TurnOutcome, endTurn)
+	for _, key := range s.between {
+		outcome, ok := outcomeOf(e.transcript, key)
+		promise(ok && outcomeText(outcome) == endTurn, "the turn %s ended as %q instead of %q", key, outcomeText(outcome), endTurn)
+	}
 	promise(e.view.ended(secondKey), "it is %s at the end", e.view.describe())
 	promise(e.view.TaskState != recovery.TaskInterrupted && !interrupted(e.transitions), "it was marked interrupted")
 	promise(s.kind != KindAsk || allowed(e.transcript), "its agent did not get the answer to its permission request")

@@ -93,6 +93,11 @@ func (r *run) survive(ctx context.Context) error {
 	if err := r.outage(ctx, ended); err != nil {
 		return err
 	}
+	if r.opts.Chaos {
+		if ended, err = r.chaos(ctx); err != nil {
+			return err
+		}
+	}
 	if r.backend, err = r.stack.StartBackend(ctx); err != nil {
 		return err
 	}
@@ -212,7 +217,7 @@ func (r *run) goOn(ctx context.Context) error {
 	if err := os.WriteFile(r.gates.finish, nil, 0o600); err != nil {
 		return fmt.Errorf("open a gate: %w", err)
 	}
-	err = r.awaitAll(ctx, "turns ended", patience, func(_ *session, v view) bool { return v.ended(firstKey) })
+	err = r.awaitAll(ctx, "turns ended", patience, func(s *session, v view) bool { return v.ended(s.newest()) })
 	if err != nil {
 		return err
 	}

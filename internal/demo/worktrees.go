@@ -71,9 +71,9 @@ func git(ctx context.Context, dir string, args ...string) error {
 	return nil
 }
 
-// fingerprint covers every file of a worktree: its name, mode, content or link
+// Fingerprint covers every file of a worktree: its name, mode, content or link
 // target, the worktree's own .git file included (S-001.7).
-func fingerprint(tree string) (string, error) {
+func Fingerprint(tree string) (string, error) {
 	sum := sha256.New()
 	err := filepath.WalkDir(tree, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -120,7 +120,7 @@ func fingerprints(trees []string) ([]string, error) {
 	all := make([]string, len(trees))
 	for i, tree := range trees {
 		var err error
-		if all[i], err = fingerprint(tree); err != nil {
+		if all[i], err = Fingerprint(tree); err != nil {
 			return nil, err
 		}
 	}

@@ -15,7 +15,9 @@ import (
 	"github.com/kandev/recovery/agentctl/wire"
 	"github.com/kandev/recovery/internal/backend/api"
 	"github.com/kandev/recovery/internal/backend/controltest"
+	"github.com/kandev/recovery/internal/backend/counters"
 	"github.com/kandev/recovery/internal/backend/execution"
+	"github.com/kandev/recovery/internal/backend/liveness"
 	"github.com/kandev/recovery/internal/backend/owner"
 	"github.com/kandev/recovery/internal/backend/pump"
 	"github.com/kandev/recovery/internal/stack/postgrestest"
@@ -93,8 +95,9 @@ func listen(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{state: userapi.Status{BootID: boot, Phase: userapi.PhaseWaitingPostgres, WaitingFor: "Postgres"}}
 	b.server = api.New(api.Config{
-		Address: "127.0.0.1:0", Token: token, Logger: zap.NewNop(), Heartbeat: 50 * time.Millisecond,
-		Status: func() userapi.Status { return b.state },
+		Address: "127.0.0.1:0", Token: token, Counters: counters.New(zap.NewNop()), Logger: zap.NewNop(),
+		Heartbeat: 50 * time.Millisecond,
+		Status:    func() userapi.Status { return b.state },
 	})
 	var err error
 	b.address, err = b.server.Listen()
@@ -131,10 +134,19 @@ func serve(t *testing.T) *bench {
 	b.executions.OpenLaunches()
 	b.server.Serve(api.Services{
 		Installation: inst, BootID: boot, Store: b.store, Executions: b.executions,
-		Owner: b.owner, Engine: b.engine, Changes: b.changes,
+		Owner: b.owner, Engine: b.engine, Changes: b.changes, Liveness: b.liveness(),
 	})
 	require.NoError(t, b.PutProfile(t.Context(), userapi.Profile{ID: "p", Agent: "fake", Command: []string{"fake"}}))
 	return b
+}
+
+// liveness is a checker that no pass has completed: every session that recovery
+// holds stays unknown.
+func (b *bench) liveness() *liveness.Checker {
+	return &liveness.Checker{
+		Store: b.store, Owner: b.owner, Executions: b.executions, Logger: zap.NewNop(),
+		Installation: inst, BootID: boot, ReadTimeout: time.Second,
+	}
 }
 
 // create asks for a session in a fresh directory; its agent is not started.

@@ -26,6 +26,7 @@ func (s *Server) refusal(r *http.Request, err error) *userapi.Error {
 	case errors.As(err, &refusal):
 		return refusal
 	case errors.As(err, &launch):
+		s.cfg.Counters.LaunchRefused(r.PathValue("id"), launch.LaunchRefusal)
 		return launchRefusal(launch)
 	case errors.As(err, &agent):
 		return agentRefusal(agent)
@@ -118,6 +119,18 @@ func agentRefusal(e *wire.Error) *userapi.Error {
 	case wire.CodeSuperseded, wire.CodeUnauthenticated:
 		out = unavailable("another backend took over the control server")
 		out.Remedy = "use that backend, or restart this one"
+	case wire.CodeOutsideWorkspace:
+		out.Code = userapi.CodeOutsideWorkspace
+	case wire.CodeFileDenied:
+		out.Code = userapi.CodeDenied
+	case wire.CodeNoSuchFile:
+		out.Code = userapi.CodeNotFound
+	case wire.CodeFileChanged:
+		out.Code, out.Remedy = userapi.CodeConflict, "read the file again"
+	case wire.CodeWrongKind, wire.CodeNoRepository:
+		out.Code = userapi.CodeInvalid
+	case wire.CodeGitFailed:
+		out = unavailable(e.Message)
 	case wire.CodeShuttingDown:
 		out = unavailable("the control server is ending")
 	default:

@@ -44,7 +44,7 @@ func statusOf(code userapi.Code) int {
 		return http.StatusBadRequest
 	case userapi.CodeUnauthenticated:
 		return http.StatusUnauthorized
-	case userapi.CodeForeignOrigin:
+	case userapi.CodeForeignOrigin, userapi.CodeOutsideWorkspace, userapi.CodeDenied:
 		return http.StatusForbidden
 	case userapi.CodeNotFound:
 		return http.StatusNotFound
@@ -59,10 +59,15 @@ func statusOf(code userapi.Code) int {
 	}
 }
 
-// decode reads one JSON value and refuses fields that it does not know, so that a
-// misspelt one is not silently without effect.
+// decode reads one JSON value of at most maxBody bytes.
 func decode(w http.ResponseWriter, r *http.Request, into any) error {
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	return decodeWithin(w, r, maxBody, into)
+}
+
+// decodeWithin reads one JSON value and refuses fields that it does not know, so
+// that a misspelt one is not silently without effect.
+func decodeWithin(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
 	body.DisallowUnknownFields()
 	err := body.Decode(into)
 	if err == nil {

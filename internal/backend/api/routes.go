@@ -14,6 +14,7 @@ func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+userapi.RouteHealth, s.health)
 	mux.Handle("GET "+userapi.RouteStatus, s.authenticated(http.HandlerFunc(s.status)))
+	mux.Handle("GET "+userapi.RouteMetrics, s.authenticated(http.HandlerFunc(s.metrics)))
 	for pattern, do := range map[string]action{
 		"PUT " + userapi.RouteProfile:    s.putProfile,
 		"GET " + userapi.RouteProfile:    s.getProfile,
@@ -26,6 +27,13 @@ func (s *Server) routes() http.Handler {
 		"PUT " + userapi.RoutePermission: s.answerPermission,
 		"GET " + userapi.RouteEvents:     s.events,
 		"GET " + userapi.RouteHistory:    s.transitions,
+
+		"GET " + userapi.RouteFiles:       s.listFiles,
+		"GET " + userapi.RouteFileContent: s.readFile,
+		"PUT " + userapi.RouteFileContent: s.writeFile,
+		"GET " + userapi.RouteGitStatus:   s.gitStatus,
+		"GET " + userapi.RouteGitDiff:     s.gitDiff,
+		"GET " + userapi.RouteGitLog:      s.gitLog,
 	} {
 		mux.Handle(pattern, s.authenticated(s.open(do)))
 	}
@@ -65,6 +73,10 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, http.StatusOK, s.cfg.Status())
+}
+
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	s.cfg.Counters.Handler().ServeHTTP(w, r)
 }
 
 // noRoute answers for paths and methods that are not served.

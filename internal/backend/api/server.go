@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/kandev/recovery/internal/backend/counters"
 	"github.com/kandev/recovery/internal/backend/execution"
 	"github.com/kandev/recovery/internal/backend/owner"
 	"github.com/kandev/recovery/internal/backend/pump"
@@ -40,7 +41,9 @@ type Config struct {
 	Address string // host:port to listen on; port 0 lets the system choose
 	Token   string // of <home>/api-token
 	Status  func() userapi.Status
-	Logger  *zap.Logger
+	// Counters are answered at RouteMetrics, and count what is refused here.
+	Counters *counters.Counters
+	Logger   *zap.Logger
 	// Heartbeat is the interval of comments on idle event streams. Zero means
 	// 15 s.
 	Heartbeat time.Duration
@@ -56,6 +59,14 @@ type Services struct {
 	Owner        *owner.Owner
 	Engine       Engine
 	Changes      *pump.Notifier
+	Liveness     Liveness
+}
+
+// Liveness judges a session that recovery left undecided. Settled means that its
+// agent was proven dead and its record repaired, so that it can be started
+// again; false that recovery goes on holding it.
+type Liveness interface {
+	Settle(ctx context.Context, session string) (settled bool, err error)
 }
 
 // Server is the HTTP interface of one boot.

@@ -111,7 +111,7 @@ func TestCreateSessionBeforeGuards(t *testing.T) {
 	opened := serve(t)
 	b.server.Serve(api.Services{
 		Installation: inst, BootID: boot, Store: opened.store, Owner: opened.owner, Engine: opened.engine,
-		Changes: opened.changes, Executions: closed(),
+		Changes: opened.changes, Executions: closed(), Liveness: opened.liveness(),
 	})
 	req := userapi.CreateSession{ProfileID: "p", Workspace: t.TempDir()}
 	_, err := b.CreateSession(t.Context(), req)

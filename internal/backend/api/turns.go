@@ -36,8 +36,8 @@ func (s *Server) agentOf(ctx context.Context, svc *Services, session string) (ag
 		return agent{}, err
 	}
 	if svc.Executions.Guarded(session) {
-		if refusal := svc.Executions.AdmitLaunch(session, stored.Passthrough); refusal != nil {
-			return agent{}, refusal
+		if stored, err = held(ctx, svc, stored); err != nil {
+			return agent{}, err
 		}
 	}
 	e, published := tracked(svc, session)
@@ -52,6 +52,27 @@ func (s *Server) agentOf(ctx context.Context, svc *Services, session string) (ag
 		return agent{}, noAgent(stored.State)
 	}
 	return agent{Execution: e, client: c, server: server}, nil
+}
+
+// held is for a session that recovery holds. The hold is judged anew with every
+// request: once the agent is proven dead, the session is as its repair left it
+// (S-003.6).
+func held(ctx context.Context, svc *Services, session store.Session) (store.Session, error) {
+	refusal := svc.Executions.AdmitLaunch(session.ID, session.Passthrough)
+	if refusal == nil {
+		return session, nil
+	}
+	if !refusal.Retryable() {
+		return session, refusal
+	}
+	settled, err := svc.Liveness.Settle(ctx, session.ID)
+	if err != nil {
+		return session, err
+	}
+	if !settled {
+		return session, refusal
+	}
+	return svc.Store.GetSession(ctx, svc.Installation, session.ID)
 }
 
 func noAgent(state recovery.SessionState) *userapi.Error {

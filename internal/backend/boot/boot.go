@@ -11,13 +11,19 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kandev/recovery/activities"
+	"github.com/kandev/recovery/activities/calls"
 	"github.com/kandev/recovery/internal/backend/api"
+	"github.com/kandev/recovery/internal/backend/counters"
 	"github.com/kandev/recovery/internal/backend/execution"
+	"github.com/kandev/recovery/internal/backend/keepalive"
+	"github.com/kandev/recovery/internal/backend/liveness"
 	"github.com/kandev/recovery/internal/backend/owner"
 	"github.com/kandev/recovery/internal/backend/pump"
 	"github.com/kandev/recovery/internal/config"
 	"github.com/kandev/recovery/internal/home"
+	"github.com/kandev/recovery/internal/sealedcopy"
 	"github.com/kandev/recovery/store"
+	"github.com/kandev/recovery/store/seal"
 	"github.com/kandev/recovery/worker"
 )
 
@@ -37,16 +43,20 @@ const teardownTimeout = 10 * time.Second
 
 // boot is one run. What it opens it also closes, in reverse order.
 type boot struct {
-	cfg    Config
-	status *status
-	api    *api.Server
+	cfg      Config
+	counters *counters.Counters
+	status   *status
+	api      *api.Server
 
+	copy       *sealedcopy.File
+	keeper     *keepalive.Keeper // nil with the survival capability off
 	store      *store.Store
 	temporal   temporal.Client
 	executions *execution.Store
 	owner      *owner.Owner
 	changes    *pump.Notifier
 	pumps      *pump.Pumps
+	liveness   *liveness.Checker
 	acts       worker.Activities
 	engine     *worker.Engine
 
@@ -59,10 +69,11 @@ type boot struct {
 // unusable connection string. With the survival capability on, no agent and no
 // control server is stopped, whichever way it returns (S-001.1).
 func Run(ctx context.Context, cfg Config) error {
-	b := &boot{cfg: cfg, status: newStatus(cfg)}
+	b := &boot{cfg: cfg, counters: counters.New(cfg.Logger), status: newStatus(cfg)}
 	defer b.close()
 	b.api = api.New(api.Config{
-		Address: cfg.Settings.ServerAddress, Token: cfg.Home.Token(), Status: b.status.page, Logger: cfg.Logger,
+		Address: cfg.Settings.ServerAddress, Token: cfg.Home.Token(), Status: b.status.page,
+		Counters: b.counters, Logger: cfg.Logger,
 	})
 	address, err := b.api.Listen()
 	if err != nil {
@@ -100,13 +111,18 @@ func Run(ctx context.Context, cfg Config) error {
 // recover brings the boot from "listening" to "serving". It returns nil when it
 // serves or when ctx has ended.
 func (b *boot) recover(ctx context.Context) error {
-	if err := b.openStore(ctx); err != nil {
+	sealer, err := seal.Open(b.cfg.Home.Path())
+	if err != nil {
+		return err
+	}
+	b.keepAlive(sealer)
+	if err := b.openStore(ctx, sealer); err != nil {
 		return err
 	}
 	if err := b.dialTemporal(ctx); err != nil {
 		return err
 	}
-	reported := b.assemble()
+	reports := b.assemble(b.registerAttributes(ctx))
 	bootWorker, err := worker.StartBoot(b.temporal, b.cfg.Home.Installation(), b.cfg.BootID, b.acts)
 	if err != nil {
 		return err
@@ -114,15 +130,10 @@ func (b *boot) recover(ctx context.Context) error {
 	b.onClose(bootWorker.Stop)
 	b.api.Serve(api.Services{
 		Installation: b.cfg.Home.Installation(), BootID: b.cfg.BootID, Store: b.store,
-		Executions: b.executions, Owner: b.owner, Engine: engine{b.engine}, Changes: b.changes,
+		Executions: b.executions, Owner: b.owner, Engine: engine{b.engine}, Changes: b.changes, Liveness: b.liveness,
 	})
-	if err := b.startPass(ctx); err != nil {
+	if err := b.runPasses(ctx, reports); err != nil {
 		return err
-	}
-	select {
-	case <-reported:
-	case <-ctx.Done():
-		return nil
 	}
 	userWorker, err := worker.StartUser(b.temporal, b.cfg.Home.Installation(), b.acts)
 	if err != nil {
@@ -137,15 +148,16 @@ func (b *boot) recover(ctx context.Context) error {
 	return nil
 }
 
-// assemble builds what lives as long as this boot and returns a channel that is
-// closed when the pass first reports.
-func (b *boot) assemble() <-chan struct{} {
+// assemble builds what lives as long as this boot and returns where the passes
+// report. Labelled: the namespace knows the search attributes.
+func (b *boot) assemble(labelled bool) <-chan calls.ReportInput {
 	inst, s := b.cfg.Home.Installation(), b.cfg.Settings
 	b.executions = execution.New()
 	b.changes = pump.NewNotifier()
 	b.owner = owner.New(owner.Config{
-		Logger: b.cfg.Logger, Clock: time.Now, CallTimeout: callTimeout,
+		Logger: b.cfg.Logger, Clock: time.Now, CallTimeout: callTimeout, BeforeUse: b.handOver,
 		Superseded: func(server owner.Server) {
+			b.counters.CredentialSuperseded(server.Identity, server.RotationID)
 			dropped := b.executions.DropServer(server.Identity)
 			b.cfg.Logger.Error("another backend drives the control server; its executions are dropped",
 				zap.String("server_identity", server.Identity), zap.Int("executions", len(dropped)))
@@ -159,33 +171,38 @@ func (b *boot) assemble() <-chan struct{} {
 	})
 	b.onClose(b.pumps.StopAll)
 	b.engine = &worker.Engine{
-		Client: b.temporal, Installation: inst, BootID: b.cfg.BootID,
+		Client: b.temporal, Installation: inst, BootID: b.cfg.BootID, Attributes: labelled,
 		Budgets: worker.Budgets{
 			Deadline: s.Agentctl.RecoveryDeadline, ReadTimeout: s.Agentctl.ReadTimeout,
 			ReadRetries: s.Agentctl.ReadRetries, LaunchDeadline: s.LaunchDeadline,
 		},
 	}
-	report, reported := b.reportedOnce()
+	b.liveness = &liveness.Checker{
+		Store: b.store, Owner: b.owner, Executions: b.executions, Logger: b.cfg.Logger, Installation: inst,
+		BootID: b.cfg.BootID, ReadTimeout: s.Agentctl.ReadTimeout,
+	}
+	report, reports := b.reports()
 	b.acts = worker.Activities{
 		Control: &activities.Control{
-			Store: b.store, Owner: b.owner, Launch: b.launch, Logger: b.cfg.Logger, Installation: inst,
+			Store: b.store, Copy: b.copy, Owner: b.owner, Launch: b.launch, Survival: b.survives(), Counters: b.counters,
+			Logger: b.cfg.Logger, Installation: inst,
 			BootID: b.cfg.BootID, Home: b.cfg.Home.Path(), ReadTimeout: s.Agentctl.ReadTimeout,
 		},
 		Inventory: &activities.Inventory{
-			Store: b.store, Executions: b.executions, Resumes: b.engine, Logger: b.cfg.Logger,
+			Store: b.store, Executions: b.executions, Resumes: b.engine, Counters: b.counters, Logger: b.cfg.Logger,
 			Installation: inst, BootID: b.cfg.BootID, Report: report,
 		},
 		Instances: &activities.Instances{
-			Store: b.store, Owner: b.owner, Executions: b.executions, Pumps: b.pumps, Logger: b.cfg.Logger,
-			Installation: inst, BootID: b.cfg.BootID, ReadTimeout: s.Agentctl.ReadTimeout,
+			Store: b.store, Owner: b.owner, Executions: b.executions, Pumps: b.pumps, Counters: b.counters,
+			Logger: b.cfg.Logger, Installation: inst, BootID: b.cfg.BootID, ReadTimeout: s.Agentctl.ReadTimeout,
 		},
 		Sessions: &activities.Sessions{
-			Store: b.store, Owner: b.owner, Executions: b.executions, Pumps: b.pumps, Logger: b.cfg.Logger,
-			Installation: inst, BootID: b.cfg.BootID, ReadTimeout: s.Agentctl.ReadTimeout,
+			Store: b.store, Owner: b.owner, Executions: b.executions, Pumps: b.pumps, Liveness: b.liveness, Counters: b.counters,
+			Logger: b.cfg.Logger, Installation: inst, BootID: b.cfg.BootID, ReadTimeout: s.Agentctl.ReadTimeout,
 		},
 	}
 	b.onClose(func() { b.bounded(b.acts.Control.EndBound, "control server") })
-	return reported
+	return reports
 }
 
 func (b *boot) onClose(f func()) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kandev/recovery/agentctl/client"
 	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/internal/sealedcopy"
 	"github.com/kandev/recovery/store"
 	"github.com/kandev/recovery/store/seal"
 )
@@ -21,8 +22,8 @@ const endTimeout = 60 * time.Second
 
 // EndControlServer stops the recorded control server with all its agents, by
 // the ownership shutdown and after the proof that it is ours (O-002.9, S-005.5).
-// It reports whether there was one to end. The home's lock keeps every backend
-// away meanwhile.
+// It reports whether there was one to end, and removes the sealed copy of one that
+// has ended. The home's lock keeps every backend away meanwhile.
 func EndControlServer(ctx context.Context, cfg Config) (ended bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
@@ -30,6 +31,7 @@ func EndControlServer(ctx context.Context, cfg Config) (ended bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	copied := sealedcopy.In(cfg.Home.Path(), sealer)
 	db, err := store.Open(ctx, cfg.Settings.DatabaseDSN.Reveal(), store.Options{Logger: cfg.Logger, Sealer: sealer})
 	if err != nil {
 		return false, err
@@ -57,7 +59,7 @@ func EndControlServer(ctx context.Context, cfg Config) (ended bool, err error) {
 	_, err = peer.VerifyServer(ctx, cfg.Home.Path(), record.ServerIdentity, token, record.RotationID)
 	switch {
 	case errors.Is(err, client.ErrRefused):
-		return false, nil
+		return false, copied.Remove()
 	case isShuttingDown(err):
 	case err != nil:
 		return false, fmt.Errorf("the process at the recorded endpoint did not prove to be ours, so it is left alone: %w", err)
@@ -67,7 +69,10 @@ func EndControlServer(ctx context.Context, cfg Config) (ended bool, err error) {
 		}
 	}
 	cfg.Logger.Info("control server is ending", zap.String("server_identity", record.ServerIdentity))
-	return true, awaitEnd(ctx, peer)
+	if err := awaitEnd(ctx, peer); err != nil {
+		return true, err
+	}
+	return true, copied.Remove()
 }
 
 func isShuttingDown(err error) bool {

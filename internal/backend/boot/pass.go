@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"go.uber.org/zap"
 
 	"github.com/kandev/recovery/activities/calls"
+	"github.com/kandev/recovery/internal/backend/liveness"
 	"github.com/kandev/recovery/internal/backend/owner"
 	"github.com/kandev/recovery/internal/backend/pump"
 	"github.com/kandev/recovery/recovery"
@@ -18,9 +18,6 @@ import (
 	"github.com/kandev/recovery/workflows"
 )
 
-// passNumber is the number of a boot's recovery pass.
-const passNumber = 1
-
 // causeAgentEnded is the cause of the repair of a session whose agent ended by
 // itself, or was ended by its control server.
 const (
@@ -28,10 +25,24 @@ const (
 	causeAgentEnded  = "agent_ended"
 )
 
-// startPass starts the recovery pass, in place of a dead boot's (W-3).
-func (b *boot) startPass(ctx context.Context) error {
+// runPasses starts recovery passes until one has reported that it is done. The
+// first one takes the place of a dead boot's (W-3). It returns nil when ctx ends.
+func (b *boot) runPasses(ctx context.Context, reports <-chan calls.ReportInput) error {
+	for pass := int64(1); ; pass++ {
+		if err := b.startPass(ctx, pass); err != nil {
+			return err
+		}
+		again, err := b.awaitReport(ctx, reports, pass)
+		if err != nil || !again {
+			return err
+		}
+		b.cfg.Logger.Warn("the recovery pass lost Postgres or Temporal; starting another", zap.Int64("pass", pass))
+	}
+}
+
+func (b *boot) startPass(ctx context.Context, pass int64) error {
 	return b.wait(ctx, userapi.PhaseRecovering, "", func() error {
-		run, err := b.engine.StartAdoption(ctx, passNumber, b.survives())
+		run, err := b.engine.StartAdoption(ctx, pass, b.survives())
 		if err != nil {
 			return err
 		}
@@ -40,15 +51,38 @@ func (b *boot) startPass(ctx context.Context) error {
 	})
 }
 
-// reportedOnce returns the hook that the pass reports to, and the channel that
-// its first report closes.
-func (b *boot) reportedOnce() (func(calls.AdoptionReport), <-chan struct{}) {
-	var once sync.Once
-	reported := make(chan struct{})
-	return func(report calls.AdoptionReport) {
-		b.status.passReported(report)
-		once.Do(func() { close(reported) })
-	}, reported
+// awaitReport waits for the first report of the pass.
+func (b *boot) awaitReport(ctx context.Context, reports <-chan calls.ReportInput, pass int64) (again bool, err error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case report := <-reports:
+			if report.Pass.Number == pass {
+				return report.Report.Again, nil
+			}
+		}
+	}
+}
+
+// reports returns the hook that passes report to, and where the boot reads
+// them. A report that nobody waits for, the second one of a pass, only changes
+// the status page.
+func (b *boot) reports() (func(calls.ReportInput), <-chan calls.ReportInput) {
+	reports := make(chan calls.ReportInput, 1)
+	return func(report calls.ReportInput) {
+		b.status.passReported(report.Report)
+		if r := report.Report; !r.Again {
+			b.liveness.Completed(liveness.Pass{
+				Number: report.Pass.Number, Survival: b.survives(),
+				Server: recovery.ServerFate(r.Verdict, r.Reason, r.Adopted, r.UnendedServer != ""),
+			})
+		}
+		select {
+		case reports <- report:
+		default:
+		}
+	}, reports
 }
 
 // resumeRequests starts again what users had requested and a dead boot wrote

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +18,16 @@ import (
 	"github.com/kandev/recovery/store"
 	"github.com/kandev/recovery/store/seal"
 	"github.com/kandev/recovery/userapi"
+	"github.com/kandev/recovery/worker"
 )
 
 // callTimeout bounds a call to the control server outside the recovery pass,
 // where the read budget applies.
 const callTimeout = 10 * time.Second
+
+// attributesTimeout bounds the registration of search attributes, which holds up
+// recovery while it lasts; it takes some 30 ms.
+const attributesTimeout = 3 * time.Second
 
 // retryFrom and retryUpTo pace the attempts to reach Postgres and Temporal.
 const (
@@ -49,18 +55,14 @@ func (b *boot) wait(ctx context.Context, phase userapi.Phase, what string, op fu
 }
 
 // openStore waits for Postgres and brings its schema up to date.
-func (b *boot) openStore(ctx context.Context) error {
-	sealer, err := seal.Open(b.cfg.Home.Path())
-	if err != nil {
-		return err
-	}
+func (b *boot) openStore(ctx context.Context, sealer *seal.Key) error {
 	db, err := store.Open(ctx, b.cfg.Settings.DatabaseDSN.Reveal(), store.Options{Logger: b.cfg.Logger, Sealer: sealer})
 	if err != nil {
 		return err
 	}
 	b.store = db
 	b.onClose(db.Close)
-	return b.wait(ctx, userapi.PhaseWaitingPostgres, "Postgres", func() error {
+	err = b.wait(ctx, userapi.PhaseWaitingPostgres, "Postgres", func() error {
 		if err := db.Migrate(ctx); err != nil {
 			if errors.Is(err, store.ErrSchemaNewer) {
 				return backoff.Permanent(err)
@@ -69,6 +71,11 @@ func (b *boot) openStore(ctx context.Context) error {
 		}
 		return db.EnsureInstallation(ctx, b.cfg.Home.Installation())
 	})
+	if err != nil {
+		return err
+	}
+	b.preferStore()
+	return nil
 }
 
 // dialTemporal waits for Temporal.
@@ -84,6 +91,20 @@ func (b *boot) dialTemporal(ctx context.Context) error {
 		b.onClose(c.Close)
 		return nil
 	})
+}
+
+// registerAttributes reports whether workflows can be labelled in this
+// namespace. Where they cannot, operators lose a way to search; recovery goes on
+// (B-25).
+func (b *boot) registerAttributes(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, attributesTimeout)
+	defer cancel()
+	namespace := cmp.Or(b.cfg.Temporal.Namespace, temporal.DefaultNamespace)
+	if err := worker.RegisterAttributes(ctx, b.temporal.OperatorService(), namespace); err != nil {
+		b.cfg.Logger.Warn("workflows are started without search attributes", zap.Error(err))
+		return false
+	}
+	return true
 }
 
 // launch starts a control server as the settings say.

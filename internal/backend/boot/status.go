@@ -6,6 +6,7 @@ import (
 
 	"github.com/kandev/recovery/activities/calls"
 	"github.com/kandev/recovery/agentctl/launch"
+	"github.com/kandev/recovery/internal/backend/keepalive"
 	"github.com/kandev/recovery/internal/backend/owner"
 	"github.com/kandev/recovery/userapi"
 )
@@ -14,9 +15,10 @@ import (
 type status struct {
 	started time.Time
 
-	mu    sync.Mutex
-	shown userapi.Status
-	owner *owner.Owner
+	mu     sync.Mutex
+	shown  userapi.Status
+	owner  *owner.Owner
+	keeper *keepalive.Keeper
 }
 
 func newStatus(cfg Config) *status {
@@ -48,6 +50,13 @@ func (s *status) page() userapi.Status {
 		pass := *s.shown.Recovery
 		shown.Recovery = &pass
 	}
+	if s.keeper != nil {
+		if kept, ok := s.keeper.State(); ok {
+			shown.KeepingAlive = &userapi.KeepingAlive{
+				ServerIdentity: kept.ServerIdentity, Since: kept.Since, LastRenewal: kept.LastRenewal, Means: string(kept.Means),
+			}
+		}
+	}
 	if s.owner != nil {
 		if server, renewed, err := s.owner.LastRenewal(); err == nil {
 			shown.Control = &userapi.Control{ServerIdentity: server.Identity, Adopted: server.Adopted, LastRenewal: &renewed}
@@ -70,6 +79,12 @@ func (s *status) watch(o *owner.Owner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.owner = o
+}
+
+func (s *status) keeping(k *keepalive.Keeper) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keeper = k
 }
 
 func (s *status) passStarted(workflowID, runID string) {

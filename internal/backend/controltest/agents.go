@@ -15,6 +15,7 @@ import (
 	"github.com/kandev/recovery/agentctl/events"
 	"github.com/kandev/recovery/agentctl/instance"
 	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/agentctl/workspace"
 )
 
 // zapLevel keeps the control server's own log out of tests that pass.
@@ -36,6 +37,7 @@ type Agent struct {
 	answered map[string]wire.PermissionAnswer
 	cancels  int
 	refuse   *wire.Error
+	files    *workspace.Workspace
 }
 
 // Add makes an instance that keeps at most limit events while detached.
@@ -43,6 +45,7 @@ func (a *Agents) Add(id string, limit int) *Agent {
 	agent := &Agent{
 		Log:   events.NewLog(events.Limits{Count: limit, Bytes: 16 << 20}, events.NewBudget(64<<20), time.Now),
 		turns: make(map[string]string), answered: make(map[string]wire.PermissionAnswer),
+		files: &workspace.Workspace{},
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,6 +85,17 @@ func (g *Agent) Refuse(err *wire.Error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.refuse = err
+}
+
+// Serve makes the roots what can be reached of the instance's files; without it
+// that is nothing.
+func (g *Agent) Serve(t testing.TB, roots ...string) {
+	t.Helper()
+	files, err := workspace.Open(roots)
+	require.NoError(t, err)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.files = files
 }
 
 // Prompts are the keys of the prompts that reached the agent, in order.
@@ -163,6 +177,17 @@ func (a *Agents) AnswerPermission(id, request string, answer wire.PermissionAnsw
 	}
 	g.answered[request] = answer
 	return nil
+}
+
+// Workspace implements server.Instances.
+func (a *Agents) Workspace(id string) (*workspace.Workspace, error) {
+	g, err := a.find(id)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.files, nil
 }
 
 type attachment struct {
