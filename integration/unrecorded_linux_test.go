@@ -12,14 +12,16 @@ import (
 )
 
 // B-26: a control server that was started and could not be recorded, or whose
-// backend died before it was told, ends by itself; the next backend starts
-// another one.
+// backend died before it was told, ends by itself, also twice in a row; the next
+// backend starts another one.
 func TestAnUnrecordedControlServerEnds(t *testing.T) {
-	for _, point := range []string{"start.launched", "start.recorded"} {
+	for _, point := range []string{"start.launched", "start.copied", "start.recorded"} {
 		t.Run(point, func(t *testing.T) {
 			w := newWorld(t)
-			w.start("KANDEV_CRASH_AT=" + point).died()
-			w.eventually("no control server is left", func() bool { return len(controlServers(t, w.home)) == 0 })
+			for range 2 {
+				w.start("KANDEV_CRASH_AT=" + point).died()
+				w.eventually("no control server is left", func() bool { return len(controlServers(t, w.home)) == 0 })
+			}
 			status := w.start().serving().status
 			require.Equal(t, recovery.VerdictFresh, status.Recovery.Verdict)
 			require.Len(t, controlServers(t, w.home), 1)

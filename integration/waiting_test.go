@@ -25,22 +25,9 @@ func TestTheBackendWaitsForItsPeers(t *testing.T) {
 	a.prompt("one", "stream until file go every 5ms")
 	w.backend.kill()
 
-	dsn, err := url.Parse(w.settings["KANDEV_DATABASE_DSN"])
-	require.NoError(t, err)
-	query := dsn.Query()
-	sockets := query.Get("host")
-	require.NotEmpty(t, sockets, "the tests' Postgres listens on a Unix socket")
-	away, err := os.MkdirTemp("/tmp", "kandev-away-")
-	require.NoError(t, err)
-	defer os.RemoveAll(away)
-	query.Set("host", filepath.Join(away, "s"))
-	dsn.RawQuery = query.Encode()
-	reserved, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	temporal := reserved.Addr().String()
-	require.NoError(t, reserved.Close())
-
-	b := w.start("KANDEV_DATABASE_DSN="+dsn.String(), "TEMPORAL_ADDRESS="+temporal)
+	dsn, postgresBack := postgresAway(w)
+	address, temporalBack := temporalAway(w)
+	b := w.start(dsn, address)
 	waits := func(phase userapi.Phase) {
 		t.Helper()
 		w.eventually("the backend says that it is "+string(phase), func() bool { return b.answers() && b.status.Phase == phase })
@@ -52,15 +39,49 @@ func TestTheBackendWaitsForItsPeers(t *testing.T) {
 		require.False(t, gone(a.pid, w.seen[a.pid]), "the agent goes on")
 	}
 	waits(userapi.PhaseWaitingPostgres)
-	require.NoError(t, os.Symlink(sockets, filepath.Join(away, "s")))
+	postgresBack()
 	waits(userapi.PhaseWaitingTemporal)
-	relay(t, temporal, w.settings["TEMPORAL_ADDRESS"])
+	temporalBack()
 
 	require.Equal(t, map[recovery.SessionOutcome]int{recovery.OutcomeRetracked: 1}, b.serving().status.Recovery.Counts)
 	a.touch("go")
 	a.ended("one")
 	a.unharmed()
 	b.kill()
+}
+
+// postgresAway returns the setting of a Postgres that is not there until back is
+// called.
+func postgresAway(w *world) (setting string, back func()) {
+	w.t.Helper()
+	dsn, err := url.Parse(w.settings["KANDEV_DATABASE_DSN"])
+	require.NoError(w.t, err)
+	query := dsn.Query()
+	sockets := query.Get("host")
+	require.NotEmpty(w.t, sockets, "the tests' Postgres listens on a Unix socket")
+	away, err := os.MkdirTemp("/tmp", "kandev-away-")
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { require.NoError(w.t, os.RemoveAll(away)) })
+	query.Set("host", filepath.Join(away, "s"))
+	dsn.RawQuery = query.Encode()
+	return "KANDEV_DATABASE_DSN=" + dsn.String(), func() {
+		w.t.Helper()
+		require.NoError(w.t, os.Symlink(sockets, filepath.Join(away, "s")))
+	}
+}
+
+// temporalAway returns the setting of a Temporal that is not there until back is
+// called.
+func temporalAway(w *world) (setting string, back func()) {
+	w.t.Helper()
+	reserved, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(w.t, err)
+	address := reserved.Addr().String()
+	require.NoError(w.t, reserved.Close())
+	return "TEMPORAL_ADDRESS=" + address, func() {
+		w.t.Helper()
+		relay(w.t, address, w.settings["TEMPORAL_ADDRESS"])
+	}
 }
 
 // relay forwards connections until the test ends.

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kandev/recovery/agentctl/process"
+	"github.com/kandev/recovery/internal/demo"
 	"github.com/kandev/recovery/internal/fakeagent"
 	"github.com/kandev/recovery/internal/home"
 	"github.com/kandev/recovery/internal/stack/child"
@@ -206,6 +207,7 @@ type agent struct {
 	w          *world
 	session    string
 	tree       string
+	print      string // the tree's fingerprint before any agent ran
 	state, log string
 	pid        int
 }
@@ -221,11 +223,14 @@ func (w *world) profile(name string, args ...string) (state, log string) {
 	return state, log
 }
 
-// tree makes a directory for an agent to work in.
+// tree makes a git repository for an agent to work in.
 func (w *world) tree(name string) string {
 	w.t.Helper()
 	tree := filepath.Join(w.dir, name+"-tree")
 	require.NoError(w.t, os.MkdirAll(tree, 0o700))
+	require.NoError(w.t, os.WriteFile(filepath.Join(tree, "work.txt"), []byte("half done\n"), 0o600))
+	out, err := exec.Command("git", "init", "--quiet", tree).CombinedOutput()
+	require.NoError(w.t, err, "%s", out)
 	return tree
 }
 
@@ -241,6 +246,9 @@ func (w *world) agent(name string, args ...string) *agent {
 func (w *world) created(name string, args ...string) *agent {
 	w.t.Helper()
 	a := &agent{w: w, tree: w.tree(name)}
+	var err error
+	a.print, err = demo.Fingerprint(a.tree)
+	require.NoError(w.t, err)
 	a.state, a.log = w.profile(name, args...)
 	created, err := w.backend.client.CreateSession(w.t.Context(), userapi.CreateSession{ProfileID: name, Title: name, Workspace: a.tree})
 	require.NoError(w.t, err)

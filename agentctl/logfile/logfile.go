@@ -1,6 +1,7 @@
-// Package logfile is the control server's own log: a rotating file under the
-// home directory that can be written whether or not a backend lives (S-001.3).
-// Its bounds are fixed, and nothing configures them.
+// Package logfile is a process's own log: a rotating file under the home
+// directory. The control server's can be written whether or not a backend lives
+// (S-001.3); the backend has another. The bounds are fixed, and nothing
+// configures them.
 package logfile
 
 import (

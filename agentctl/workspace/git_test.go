@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +13,21 @@ import (
 
 	"github.com/kandev/recovery/agentctl/wire"
 )
+
+// emptyBlob is the object of an empty file.
+const emptyBlob = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+
+// gitInput runs git with a file as its input.
+func gitInput(t *testing.T, dir, input string, args ...string) {
+	t.Helper()
+	file, err := os.Open(input)
+	require.NoError(t, err)
+	defer file.Close()
+	cmd := exec.Command("git", args...)
+	cmd.Dir, cmd.Stdin = dir, file
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
 
 // committed makes a repository with one commit of the files.
 func committed(t *testing.T, dir string, files ...string) {

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // deadline bounds what must not wait.
-const deadline = 10 * time.Second
+const deadline = 40 * time.Second
 
 const secret = "what lies outside"
 

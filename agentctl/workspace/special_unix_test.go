@@ -140,7 +140,7 @@ func TestAFileSwappedForAPipe(t *testing.T) {
 	g := newGround(t)
 	put(t, g.at("file"), "inside")
 	soon(t, func() {
-		swapped(t, 5000, g.at("file"), func() error { return syscall.Mkfifo(g.at("file"), 0o600) }, func() bool {
+		swapped(t, 2000, g.at("file"), func() error { return syscall.Mkfifo(g.at("file"), 0o600) }, func() bool {
 			content, err := g.Read(in("file"), 0, 0)
 			if err == nil {
 				require.Equal(t, "inside", string(content.Content))

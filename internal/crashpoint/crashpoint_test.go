@@ -1,6 +1,7 @@
 package crashpoint_test
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,28 @@ func TestOnlyTaggedBuildsDie(t *testing.T) {
 	require.False(t, survives(t, tagged, here))
 	require.False(t, survives(t, tagged, here, once))
 	require.True(t, survives(t, tagged, here, once), "the marker of the first death is there")
+}
+
+// A tagged build waits at the selected point until its holder lets it go on; a
+// build without the tag does not.
+func TestOnlyTaggedBuildsWait(t *testing.T) {
+	dir := t.TempDir()
+	tagged, plain := filepath.Join(dir, "tagged"), filepath.Join(dir, "plain")
+	build(t, tagged, "-tags", "crashpoints")
+	build(t, plain)
+	holder, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer holder.Close()
+	env := []string{crashpoint.EnvHoldAt + "=victim.here", crashpoint.EnvHoldBy + "=" + holder.Addr().String()}
+	require.True(t, survives(t, plain, env...))
+
+	ended := make(chan bool, 1)
+	go func() { ended <- survives(t, tagged, env...) }()
+	conn, err := holder.Accept()
+	require.NoError(t, err)
+	require.Empty(t, ended, "it waits")
+	require.NoError(t, conn.Close())
+	require.True(t, <-ended)
 }
 
 func build(t *testing.T, out string, flags ...string) {

@@ -5,13 +5,21 @@ package crashpoint
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 	"os"
+	"sync"
 )
 
-// Hit kills the process, as SIGKILL does, when name is the selected point. It
-// returns otherwise.
+var held sync.Once
+
+// Hit kills the process, as SIGKILL does, when name is the selected point, and
+// waits when it is the one to be held at. It returns otherwise.
 func Hit(name string) {
+	if os.Getenv(EnvHoldAt) == name {
+		held.Do(hold)
+	}
 	if os.Getenv(EnvAt) != name || !first() {
 		return
 	}
@@ -42,4 +50,16 @@ func first() bool {
 		panic(fmt.Sprintf("crash point marker: %v", err))
 	}
 	return true
+}
+
+// hold waits until the holder ends the connection.
+func hold() {
+	conn, err := net.Dial("tcp", os.Getenv(EnvHoldBy))
+	if err == nil {
+		_, err = io.Copy(io.Discard, conn)
+		err = errors.Join(err, conn.Close())
+	}
+	if err != nil {
+		panic(fmt.Sprintf("crash point could not be held at: %v", err))
+	}
 }

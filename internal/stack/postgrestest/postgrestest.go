@@ -12,13 +12,10 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -38,8 +35,7 @@ var shared struct {
 	sync.Mutex
 	cluster   *postgres.Cluster
 	err       error
-	release   io.Closer // ends the watchdog's wait
-	watchdog  *exec.Cmd
+	watchdog  *watchdog
 	templates map[string]bool
 	idle      map[string][]string // by template: databases that were lent and cleaned
 }
@@ -62,10 +58,7 @@ func stop() error {
 	if shared.watchdog == nil {
 		return nil
 	}
-	if err := shared.release.Close(); err != nil {
-		return err
-	}
-	return shared.watchdog.Wait()
+	return shared.watchdog.release()
 }
 
 // TestDatabase returns the connection string of a fresh empty database, which
@@ -177,44 +170,18 @@ func running(t testing.TB) *postgres.Cluster {
 	return shared.cluster
 }
 
-func startCluster() error {
-	dir, err := os.MkdirTemp(parent, "kandev-pg-")
-	if err != nil {
+func startCluster() (err error) {
+	var dir string
+	if dir, shared.watchdog, err = watchedDirectory(); err != nil {
 		return err
 	}
-	// Postgres runs as another user when root runs the tests.
-	if err := os.Chmod(dir, 0o711); err != nil {
-		return err
-	}
-	if err := startWatchdog(dir); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
 	shared.templates, shared.idle = map[string]bool{}, map[string][]string{}
-	shared.cluster, err = postgres.Start(ctx, postgres.Config{Dir: dir + "/pg", Fast: true, Logger: zap.NewNop()})
+	shared.cluster, err = startIn(dir)
 	return err
 }
 
-// endCluster ends the postmaster whose pid file lies in the directory, at once
-// and without a checkpoint, waits for it, and removes the directory.
-const endCluster = `
-read -r forever
-pid=$(head -n 1 "$1/pg/data/postmaster.pid" 2>/dev/null)
-if [ -n "$pid" ]; then
-  kill -QUIT "$pid" 2>/dev/null
-  n=0
-  while [ -e "$1/pg/data/postmaster.pid" ] && [ $n -lt 200 ]; do n=$((n+1)); sleep 0.05; done
-fi
-rm -rf "$1"
-`
-
-func startWatchdog(dir string) error {
-	shared.watchdog = exec.Command("/bin/sh", "-c", endCluster, "watchdog", dir)
-	shared.watchdog.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	var err error
-	if shared.release, err = shared.watchdog.StdinPipe(); err != nil {
-		return err
-	}
-	return shared.watchdog.Start()
+func startIn(dir string) (*postgres.Cluster, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return postgres.Start(ctx, postgres.Config{Dir: dir + "/pg", Fast: true, Logger: zap.NewNop()})
 }

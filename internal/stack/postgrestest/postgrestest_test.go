@@ -79,3 +79,16 @@ func TestLentDatabases(t *testing.T) {
 		run(t, again, "ALTER TABLE rows ADD CHECK (n IS NULL)") // fails if a row were left
 	})
 }
+
+// A server of a test's own keeps what it has, and its address, over a restart.
+func TestOwnServerIsStoppedAndStarted(t *testing.T) {
+	server := postgrestest.Own(t)
+	dsn := server.DSN()
+	run(t, dsn, "CREATE TABLE kept ()")
+	server.Stop(t)
+	_, err := pgx.Connect(t.Context(), dsn)
+	require.Error(t, err)
+	server.Start(t)
+	require.Equal(t, dsn, server.DSN())
+	require.Equal(t, []string{"kept"}, tables(t, dsn))
+}

@@ -40,7 +40,7 @@ type Server struct {
 }
 
 // ErrMissing: there is no Temporal program on this machine.
-var ErrMissing = errors.New("no `temporal` program found on PATH or beside this one; run `make tools`, or install Temporal's CLI")
+var ErrMissing = errors.New("no `temporal` program found on PATH or beside this one; run `make setup`, or install Temporal's CLI")
 
 // Find returns the program: the one on PATH, otherwise the one that lies
 // beside the running program.

@@ -83,5 +83,5 @@ func TestMissingProgramHasARemedy(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := temporal.Start(t.Context(), temporal.Config{Dir: t.TempDir(), Logger: zap.NewNop()})
 	require.ErrorIs(t, err, temporal.ErrMissing)
-	require.ErrorContains(t, err, "make tools")
+	require.ErrorContains(t, err, "make setup")
 }
