@@ -11,7 +11,7 @@ DEMO_ARGS ?=
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-long lint bench verify clean
+.PHONY: help setup build demo test test-long histories lint bench verify clean
 
 help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +42,10 @@ test: setup build ## Run all tests, with the race detector
 	$(GO) test -race -timeout 15m ./...
 
 test-long: setup build ## Whole matrices and long property runs
-	RECOVERY_LONG=1 $(GO) test -race -timeout 60m ./... -rapid.checks=10000
+	RECOVERY_LONG=1 RAPID_CHECKS=10000 $(GO) test -race -timeout 60m ./...
+
+histories: setup ## Record the workflow histories that are missing in workflows/histories/
+	RECOVERY_RECORD=1 $(GO) test -count=1 -run '^TestBranches$$' ./workflows
 
 lint: $(BIN)/staticcheck ## gofmt, vet, staticcheck, import rules, builds for the other platforms
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || (echo "run gofmt -w on the files above"; exit 1)
