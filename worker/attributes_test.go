@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,10 +32,14 @@ func TestANewNamespaceLearnsTheAttributes(t *testing.T) {
 	c, namespace := temporaltest.Namespace(t)
 	var boots errgroup.Group
 	for range 8 {
-		boots.Go(func() error { return RegisterAttributes(t.Context(), c.OperatorService(), namespace) })
+		boots.Go(func() error { return RegisterAttributes(t.Context(), c, namespace) })
 	}
 	require.NoError(t, boots.Wait())
-	require.NoError(t, RegisterAttributes(t.Context(), c.OperatorService(), namespace))
+	require.NoError(t, RegisterAttributes(t.Context(), c, namespace))
+	described, err := c.WorkflowService().DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
+	require.NoError(t, err)
+	columns := slices.Sorted(maps.Values(described.GetConfig().GetCustomSearchAttributeAliases()))
+	require.Equal(t, []string{"KandevInstallation", "KandevOutcome", "KandevRefusal", "KandevSession"}, columns, "each has one column of the index")
 
 	e := testEngine(t, c)
 	e.Attributes = true
@@ -73,12 +79,12 @@ func TestAttributesThatCannotBeRegistered(t *testing.T) {
 		},
 	})
 	require.NoError(t, err)
-	require.ErrorIs(t, RegisterAttributes(t.Context(), c.OperatorService(), namespace), ErrAttributeType)
+	require.ErrorIs(t, RegisterAttributes(t.Context(), c, namespace), ErrAttributeType)
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.Error(t, RegisterAttributes(ended, c.OperatorService(), namespace))
-	require.Error(t, RegisterAttributes(t.Context(), c.OperatorService(), "no-such-namespace"))
+	require.Error(t, RegisterAttributes(ended, c, namespace))
+	require.Error(t, RegisterAttributes(t.Context(), c, "no-such-namespace"))
 	recoverRefused(t, testEngine(t, c))
 }
 

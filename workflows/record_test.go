@@ -29,7 +29,7 @@ func recording() bool { return os.Getenv("RECOVERY_RECORD") == "1" }
 // new.
 func TestBranches(t *testing.T) {
 	c := dial(t)
-	require.NoError(t, worker.RegisterAttributes(t.Context(), c.OperatorService(), client.DefaultNamespace))
+	require.NoError(t, worker.RegisterAttributes(t.Context(), c, client.DefaultNamespace))
 	for _, b := range branches() {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()

@@ -53,6 +53,7 @@ func changes(t *testing.T, g ground) map[string]string {
 
 // Status, diff and log tell what git itself does.
 func TestGit(t *testing.T) {
+	t.Parallel()
 	g := newGround(t)
 	git(t, g.root, "init")
 	status, err := g.Status(t.Context(), 0)
@@ -116,6 +117,7 @@ func TestGit(t *testing.T) {
 
 // A path is a path, whatever it looks like to git.
 func TestPathsAreLiteral(t *testing.T) {
+	t.Parallel()
 	g := newGround(t)
 	committed(t, g.root, "--output=x", ":(top)", "a*", "ab")
 	for _, name := range []string{"--output=x", ":(top)", "a*", "ab"} {
@@ -133,6 +135,7 @@ func TestPathsAreLiteral(t *testing.T) {
 // S-002.5: a linked work tree works, while its repository lies outside the root
 // and stays out of reach of everything else.
 func TestALinkedWorkTree(t *testing.T) {
+	t.Parallel()
 	g := newGround(t)
 	repository := filepath.Join(filepath.Dir(g.root), "repository")
 	require.NoError(t, os.Mkdir(repository, 0o700))
@@ -169,6 +172,7 @@ func TestALinkedWorkTree(t *testing.T) {
 // S-002.5: what is written below the root cannot make git tell what another
 // repository or another directory holds.
 func TestRepositoriesThatLeadOut(t *testing.T) {
+	t.Parallel()
 	for what, build := range map[string]struct {
 		code wire.Code
 		make func(t *testing.T, g ground, other string)
@@ -232,6 +236,7 @@ func TestRepositoriesThatLeadOut(t *testing.T) {
 // S-002.5: settings and files of the repository that name another work tree or
 // another repository have no effect.
 func TestSettingsThatLeadOut(t *testing.T) {
+	t.Parallel()
 	g := newGround(t)
 	committed(t, g.root, "inside")
 	committed(t, g.outside, "private")
@@ -245,6 +250,7 @@ func TestSettingsThatLeadOut(t *testing.T) {
 
 // Answers are bounded, and say that they are.
 func TestGitIsBounded(t *testing.T) {
+	t.Parallel()
 	g := newGround(t)
 	committed(t, g.root, "large")
 	put(t, g.at("large"), strings.Repeat("a line of a large file\n", wire.MaxGitDiff/20))

@@ -115,6 +115,7 @@ func swapped(t *testing.T, enough int, name string, standIn func() error, do fun
 // of a read, a listing or a write, gives nothing of the other one and changes
 // nothing in it.
 func TestADirectorySwappedForALink(t *testing.T) {
+	t.Parallel()
 	g := newGround(t)
 	put(t, g.at("dir/file"), "inside")
 	swapped(t, 40, g.at("dir"), func() error { return os.Symlink(g.outside, g.at("dir")) }, func() bool {
@@ -137,6 +138,7 @@ func TestADirectorySwappedForALink(t *testing.T) {
 // S-002.5: a file that is swapped for a pipe between the look at it and its
 // opening does not make a read or a write wait.
 func TestAFileSwappedForAPipe(t *testing.T) {
+	t.Parallel()
 	g := newGround(t)
 	put(t, g.at("file"), "inside")
 	soon(t, func() {

@@ -157,3 +157,15 @@ func TestCommandsAreThin(t *testing.T) {
 		require.LessOrEqual(t, strings.Count(string(content), "\n"), limit, "%s is too long", file)
 	}
 }
+
+// W-2: nothing of the product waits by sleeping; it waits for a condition, a
+// timer that can be cancelled, or an engine's retry.
+func TestNothingSleeps(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{range .GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}`, module+"...").Output()
+	require.NoError(t, err)
+	for _, file := range strings.Fields(string(out)) {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NotContains(t, string(content), "time"+".Sleep(", file)
+	}
+}

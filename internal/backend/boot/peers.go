@@ -100,7 +100,7 @@ func (b *boot) registerAttributes(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, attributesTimeout)
 	defer cancel()
 	namespace := cmp.Or(b.cfg.Temporal.Namespace, temporal.DefaultNamespace)
-	if err := worker.RegisterAttributes(ctx, b.temporal.OperatorService(), namespace); err != nil {
+	if err := worker.RegisterAttributes(ctx, b.temporal, namespace); err != nil {
 		b.cfg.Logger.Warn("workflows are started without search attributes", zap.Error(err))
 		return false
 	}
