@@ -57,6 +57,18 @@ func TestANewNamespaceLearnsTheAttributes(t *testing.T) {
 		workflows.ResumeID("s1"), workflows.StopID("i1", "r1"))
 }
 
+// B-25: while one backend registers, another waits for its turn.
+func TestRegistrationsTakeTurns(t *testing.T) {
+	c, namespace := temporaltest.Namespace(t)
+	impatient, cancel := context.WithTimeout(t.Context(), 5*turnInterval)
+	defer cancel()
+	require.Error(t, inTurn(t.Context(), c, func() error { return RegisterAttributes(impatient, c, namespace) }))
+	missing, err := missingAttributes(t.Context(), c.OperatorService(), namespace)
+	require.NoError(t, err)
+	require.Len(t, missing, len(attributes))
+	require.NoError(t, RegisterAttributes(t.Context(), c, namespace))
+}
+
 // B-25: a start that meets attributes unknown to its namespace starts all the
 // same, as each of the three does, and the pass ends.
 func TestStartsWithUnknownAttributes(t *testing.T) {
