@@ -1,15 +1,19 @@
 package integration
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 
 	"github.com/kandev/recovery/internal/home"
 	"github.com/kandev/recovery/recovery"
 	"github.com/kandev/recovery/userapi"
+	"github.com/kandev/recovery/worker"
 )
 
 // S-002.8, W-7, B-22, O-002.4, S-005.7: what users click while a pass is at any
@@ -105,7 +109,9 @@ func TestAStopDuringAStart(t *testing.T) {
 			}
 			a.await("is cancelled", func(s userapi.Session) bool { return s.State == recovery.StateCancelled })
 			h.release()
-			w.eventually("the launch has given up", func() bool { return a.view().Agent == nil && len(u.instances()) == 0 })
+			w.eventually("the launch has given up", func() bool { return !a.starting() })
+			require.Empty(t, u.instances())
+			require.Nil(t, a.view().Agent)
 			for pid, start := range w.seen {
 				require.True(t, gone(pid, start))
 			}
@@ -117,6 +123,17 @@ func TestAStopDuringAStart(t *testing.T) {
 			next.unharmed()
 		})
 	}
+}
+
+// starting reports whether the session's start is running in Temporal.
+func (a *agent) starting() bool {
+	a.w.t.Helper()
+	temporal, err := client.Dial(client.Options{HostPort: a.w.settings["TEMPORAL_ADDRESS"], Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	require.NoError(a.w.t, err)
+	defer temporal.Close()
+	running, err := (&worker.Engine{Client: temporal}).Running(a.w.t.Context(), a.session)
+	require.NoError(a.w.t, err)
+	return running
 }
 
 // B-22, B-6: a repeated stop joins the one under way: it neither shortens the

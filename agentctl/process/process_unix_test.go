@@ -3,6 +3,7 @@
 package process
 
 import (
+	"errors"
 	"context"
 	"io"
 	"os"
@@ -75,12 +76,15 @@ func requireRunning(t *testing.T, pids ...int) {
 	}
 }
 
-// requireGone tells a process that is no more from a zombie.
+// requireGone tells a process that is no more from a zombie. An orphan is dead
+// when its stop returns and reaped soon after.
 func requireGone(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {
-		_, err := readEntry(pid)
-		require.ErrorIs(t, err, ErrNoProcess, "process %d", pid)
+		require.Eventually(t, func() bool {
+			_, err := readEntry(pid)
+			return errors.Is(err, ErrNoProcess)
+		}, patience, time.Millisecond, "process %d", pid)
 	}
 }
 
