@@ -3,8 +3,8 @@
 package process
 
 import (
-	"errors"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
