@@ -44,7 +44,7 @@ func (w *world) builtWith(name string, capabilities []string) (released func()) 
 	return func() { w.settings["KANDEV_AGENTCTL_EXECUTABLE"] = programs.agentctl }
 }
 
-// O-004.1 to O-004.5, O-003.5: a survivor of an older build, which lacks what
+// O-004.1 to O-004.6, O-003.5: a survivor of an older build, which lacks what
 // this backend requires, proves itself, is told by the ownership shutdown to end
 // with its agents, then has its records repaired, and then a server of this
 // build is started.

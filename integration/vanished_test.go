@@ -8,7 +8,7 @@ import (
 	"github.com/kandev/recovery/recovery"
 )
 
-// O-001.8, S-002.7, S-003.1: nothing listens where the record points, and the
+// O-001.8, O-003.5, S-002.7, S-003.1: nothing listens where the record points, and the
 // agent's process is gone: a fresh server, and a session that can be resumed.
 func TestAVanishedServerLeavesSessionsResumable(t *testing.T) {
 	w := newWorld(t)
