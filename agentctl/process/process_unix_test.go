@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/kandev/recovery/agentctl/wire"
 	"github.com/kandev/recovery/internal/credential"
@@ -39,8 +40,12 @@ func startRole(t *testing.T, name string, args ...string) *Process {
 	return p
 }
 
+// stop ends the tree beside a reaper, as the control server does: an orphan that
+// comes to us only after its parent was collected is collected by it.
 func stop(t *testing.T, p *Process, grace time.Duration) {
 	t.Helper()
+	reaper := StartReaper(zap.NewNop())
+	t.Cleanup(reaper.Close)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	require.NoError(t, p.Stop(ctx, grace))
