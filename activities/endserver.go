@@ -19,12 +19,9 @@ import (
 // may have taken its port, and a stop is never sent to a stranger (O-001.4).
 // Already ending or absent is success (O-004.7).
 func (c *Control) EndServer(ctx context.Context, in calls.EndInput) error {
-	record, token, evaluation, err := c.recorded(ctx, in.ServerIdentity)
+	record, token, err := c.judged(ctx, in.ServerIdentity)
 	if err != nil {
 		return err
-	}
-	if evaluation.Verdict != "" {
-		return temporal.NewNonRetryableApplicationError("the recorded server is another one now", calls.FailureConflict, nil)
 	}
 	peer := c.peer(record, token)
 	defer peer.Close()
@@ -40,14 +37,21 @@ func (c *Control) EndServer(ctx context.Context, in calls.EndInput) error {
 	return failure(err)
 }
 
+// judged reads the record and credential of the server that this pass judged. A
+// record that names another one by now is a failure for good.
+func (c *Control) judged(ctx context.Context, identity string) (store.ControlServer, string, error) {
+	record, token, evaluation, err := c.recorded(ctx, identity)
+	if err == nil && evaluation.Verdict != "" {
+		err = temporal.NewNonRetryableApplicationError("the recorded server is another one now", calls.FailureConflict, nil)
+	}
+	return record, token, err
+}
+
 // AwaitServerEnd succeeds once nothing listens at the recorded endpoint.
 func (c *Control) AwaitServerEnd(ctx context.Context, in calls.EndInput) error {
-	record, token, evaluation, err := c.recorded(ctx, in.ServerIdentity)
+	record, token, err := c.judged(ctx, in.ServerIdentity)
 	if err != nil {
 		return err
-	}
-	if evaluation.Verdict != "" {
-		return temporal.NewNonRetryableApplicationError("the recorded server is another one now", calls.FailureConflict, nil)
 	}
 	peer := c.peer(record, token)
 	defer peer.Close()

@@ -2,12 +2,12 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/kandev/recovery/agentctl/process"
+	"github.com/kandev/recovery/internal/backend/liveness"
+	"github.com/kandev/recovery/recovery"
 )
 
 // sweepTimeout bounds the removal of secrets that nothing needs any more.
@@ -28,7 +28,7 @@ func (c *Control) dropSecretsOfGoneServers(ctx context.Context) {
 		return
 	}
 	for _, r := range retained {
-		if !gone(r.PID, r.ProcessStart) {
+		if liveness.Process(r.PID, r.ProcessStart) != recovery.Absent {
 			continue
 		}
 		if err := c.Store.DropRetainedCredential(ctx, c.Installation, r.SecretRef); err != nil {
@@ -37,13 +37,4 @@ func (c *Control) dropSecretsOfGoneServers(ctx context.Context) {
 		}
 		c.Logger.Info("credential of an ended control server removed", zap.String("server_identity", r.ServerIdentity))
 	}
-}
-
-// gone reports that the process with this pid and start has ended for certain.
-func gone(pid int, start string) bool {
-	identity, err := process.Identity(pid)
-	if errors.Is(err, process.ErrNoProcess) {
-		return true
-	}
-	return err == nil && identity != start
 }

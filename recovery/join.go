@@ -42,16 +42,15 @@ type StopReason string
 
 // Stop reasons.
 const (
-	StopOrphan     StopReason = "no_record"        // S-002.6
-	StopDuplicate  StopReason = "duplicate"        // S-002.10, one match
-	StopAmbiguous  StopReason = "ambiguous"        // S-002.10, none or several match
-	StopUnfinished StopReason = "stop_unfinished"  // an earlier stop of it has not ended, or failed
-	StopMissing    StopReason = "missing_value"    // S-002.4
-	StopUnread     StopReason = "read_failed"      // S-002.13
-	StopDeadline   StopReason = "deadline"         // S-003.7
-	StopBlocked    StopReason = "loser_unstopped"  // S-002.15
-	StopUser       StopReason = "user"             // a user's request
-	StopAbandoned  StopReason = "launch_abandoned"
+	StopOrphan     StopReason = "no_record"       // S-002.6
+	StopDuplicate  StopReason = "duplicate"       // S-002.10, one match
+	StopAmbiguous  StopReason = "ambiguous"       // S-002.10, none or several match
+	StopUnfinished StopReason = "stop_unfinished" // an earlier stop of it has not ended, or failed
+	StopMissing    StopReason = "missing_value"   // S-002.4
+	StopUnread     StopReason = "read_failed"     // S-002.13
+	StopDeadline   StopReason = "deadline"        // S-003.7
+	StopBlocked    StopReason = "loser_unstopped" // S-002.15
+	StopUser       StopReason = "user"            // a user's request
 )
 
 // Plan is the result of a join: what becomes of every record and of every
