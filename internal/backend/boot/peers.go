@@ -35,6 +35,9 @@ const (
 	retryUpTo = 3 * time.Second
 )
 
+// postgres is the first peer that a boot waits for, as the status page names it.
+const postgres = "Postgres"
+
 func pid() int { return os.Getpid() }
 
 // wait repeats op until it succeeds, fails for good, or ctx ends; what it waits
@@ -62,7 +65,7 @@ func (b *boot) openStore(ctx context.Context, sealer *seal.Key) error {
 	}
 	b.store = db
 	b.onClose(db.Close)
-	err = b.wait(ctx, userapi.PhaseWaitingPostgres, "Postgres", func() error {
+	err = b.wait(ctx, userapi.PhaseWaitingPostgres, postgres, func() error {
 		if err := db.Migrate(ctx); err != nil {
 			if errors.Is(err, store.ErrSchemaNewer) {
 				return backoff.Permanent(err)

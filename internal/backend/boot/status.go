@@ -25,7 +25,7 @@ func newStatus(cfg Config) *status {
 	s := &status{started: time.Now()}
 	s.shown = userapi.Status{
 		BootID: cfg.BootID, Installation: cfg.Home.Installation(), StartedAt: s.started,
-		Phase: userapi.PhaseWaitingPostgres, Survival: survival(cfg.Settings.AgentSurvival),
+		Phase: userapi.PhaseWaitingPostgres, WaitingFor: postgres, Survival: survival(cfg.Settings.AgentSurvival),
 	}
 	return s
 }
