@@ -30,7 +30,17 @@ type pass struct {
 
 var errUnanswered = temporal.NewApplicationError("no answer", calls.FailureUnanswered, nil)
 
+// newPass is a pass over the records, most of whose peers answer.
 func newPass(t *testing.T, records ...calls.GuardedRecord) *pass {
+	t.Helper()
+	p := emptyPass(t)
+	p.answer(records...)
+	return p
+}
+
+// emptyPass is a pass of which no peer answers yet. What a test says first about
+// an activity holds.
+func emptyPass(t *testing.T) *pass {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	p := &pass{env: suite.NewTestWorkflowEnvironment(), located: calls.Located{Recorded: true, ServerIdentity: "server"}, input: calls.AdoptionInput{
@@ -58,7 +68,11 @@ func newPass(t *testing.T, records ...calls.GuardedRecord) *pass {
 	register(p, calls.AwaitServerEnd, func(context.Context, calls.EndInput) error { return nil })
 	register(p, calls.ReportPass, func(context.Context, calls.ReportInput) error { return nil })
 	register(p, calls.ReconcileRecords, func(context.Context, calls.ReconcileInput) (calls.Reconciled, error) { return calls.Reconciled{}, nil })
+	return p
+}
 
+// answer has the store answer, with the records to be guarded.
+func (p *pass) answer(records ...calls.GuardedRecord) {
 	p.on(calls.TakeGuards, calls.GuardsTaken{Records: records})
 	p.done(calls.ReportPass)
 	p.env.OnActivity(calls.LocateServer, mock.Anything, mock.Anything).Return(func(context.Context, calls.Pass) (calls.Located, error) {
@@ -70,7 +84,6 @@ func newPass(t *testing.T, records ...calls.GuardedRecord) *pass {
 		p.reconciled = append(p.reconciled, in)
 		return calls.Reconciled{}, nil
 	}).Maybe()
-	return p
 }
 
 func register(p *pass, name string, fn any) {
@@ -91,6 +104,21 @@ func (p *pass) on(name string, result any) {
 // done makes an activity without a result succeed.
 func (p *pass) done(name string) {
 	p.env.OnActivity(name, mock.Anything, mock.Anything).Run(func(mock.Arguments) { p.note(name) }).Return(nil).Maybe()
+}
+
+// fence makes an activity fail for good.
+func (p *pass) fence(name string) {
+	failure := []any{errFenced}
+	if result, ok := results[name]; ok {
+		failure = []any{result, errFenced}
+	}
+	p.env.OnActivity(name, mock.Anything, mock.Anything).Run(func(mock.Arguments) { p.note(name) }).Return(failure...)
+}
+
+// results are those of the activities that fence is used with.
+var results = map[string]any{
+	calls.TakeGuards: calls.GuardsTaken{}, calls.LocateServer: calls.Located{}, calls.ProbeRecords: calls.Probed{},
+	calls.ClosePass: calls.Closed{}, calls.ReconcileRecords: calls.Reconciled{}, calls.StartServer: calls.Started{},
 }
 
 // adoptable makes the recorded server ours, with the instances.
@@ -123,6 +151,15 @@ func (p *pass) outcome(session string) calls.SessionOutcome {
 		}
 	}
 	return found
+}
+
+func (p *pass) count(name string) (n int) {
+	for _, noted := range p.order {
+		if noted == name {
+			n++
+		}
+	}
+	return n
 }
 
 func (p *pass) index(name string) int {
