@@ -13,6 +13,7 @@ import (
 // left alone is not taken for stale by the boot that adopts another server, in
 // which its instance cannot be. Once that agent is gone, it is.
 func TestAnAgentOfAnotherServerIsNotForgotten(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s := besiege(w)
 	starvedAfter(s, "located")

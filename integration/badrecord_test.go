@@ -20,6 +20,7 @@ const (
 // What comes first in the order of reasons is said, also where a later one
 // applies as well.
 func TestABadRecordLeavesItsServerAlone(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name    string
 		bend    []string

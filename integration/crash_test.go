@@ -125,6 +125,7 @@ func (c *crew) finish() {
 // answer. The long run tries every number of deaths with every occupation by
 // itself; otherwise one world has them all.
 func TestAdoptionGoesOnAfterACrashAtEveryStep(t *testing.T) {
+	t.Parallel()
 	if !long() {
 		survivesCrashes(t, 2, occupations...)
 		return

@@ -89,6 +89,7 @@ func handles(handler http.HandlerFunc) func(*siege) http.HandlerFunc {
 // leaves the real server, its agents and its credential alone, which is adopted
 // at once when the record points to it again.
 func TestNobodyElseIsAdopted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s := besiege(w)
 	for _, a := range attempts {

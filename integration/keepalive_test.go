@@ -55,6 +55,7 @@ func (s *siege) adopts(b *backend) {
 // claim comes at once; only the long run waits for the others. Whatever lay in
 // the temporary directory is gone by then.
 func TestSurvivorsAreKeptAliveWhileAPeerIsAway(t *testing.T) {
+	t.Parallel()
 	for _, peer := range absences {
 		t.Run(peer.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -96,6 +97,7 @@ func (w *world) lasts(b *backend, until time.Time) {
 // replay and by a claim; neither issues a further credential, and the next boot
 // adopts by the very rotation of the dead one.
 func TestAHalfRotatedServerIsKeptAlive(t *testing.T) {
+	t.Parallel()
 	for point, means := range map[string]string{"adoption.rotated": "rotation_replay", "adoption.copied": "claim"} {
 		t.Run(point, func(t *testing.T) {
 			w := newWorld(t)

@@ -33,6 +33,7 @@ var starvations = []starvation{
 // recovered, nothing is repaired on a guess, launches are refused, and the next
 // boot adopts the same agent.
 func TestAStarvedServerIsNotGone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	s := besiege(w)
 	for _, c := range starvations {

@@ -123,6 +123,7 @@ func (a *agent) complete() {
 // before the commit would lose the batch at the first point; a commit that is
 // not idempotent would double it at the second.
 func TestNoEventIsLostAroundACommit(t *testing.T) {
+	t.Parallel()
 	for _, point := range []string{"pump.before_commit", "pump.after_commit"} {
 		t.Run(point, func(t *testing.T) {
 			w := newWorld(t)

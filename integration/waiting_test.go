@@ -19,6 +19,7 @@ import (
 // says what is waited for, requests are refused retryably, and recovery runs by
 // itself once they are there; the agents are not touched meanwhile.
 func TestTheBackendWaitsForItsPeers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start().serving()
 	a := w.agent("survives")
