@@ -26,6 +26,10 @@ func TestJudge(t *testing.T) {
 		{"adopted, enumeration unread", LivenessFacts{OutcomesComplete: true, Server: ServerAdopted, Instance: PresenceUnread, Process: Present}, Unknown},
 		{"adopted, enumeration unread, process gone", LivenessFacts{OutcomesComplete: true, Server: ServerAdopted, Instance: PresenceUnread, Process: Absent}, Dead},
 
+		{"adopted, record of another server, process there", LivenessFacts{OutcomesComplete: true, Server: ServerAdopted, Elsewhere: true, Instance: Absent, Process: Present}, Live},
+		{"adopted, record of another server, process gone", LivenessFacts{OutcomesComplete: true, Server: ServerAdopted, Elsewhere: true, Instance: Present, Process: Absent}, Dead},
+		{"adopted, record of another server, process not known", LivenessFacts{OutcomesComplete: true, Server: ServerAdopted, Elsewhere: true, Instance: Absent, Process: PresenceUnread}, Unknown},
+
 		{"created here, instance there", LivenessFacts{OutcomesComplete: true, CreatedHere: true, Server: ServerSilent, Instance: Present, Process: PresenceUnread}, Live},
 		{"created here, instance not there", LivenessFacts{OutcomesComplete: true, CreatedHere: true, Server: ServerSilent, Instance: Absent, Process: PresenceUnread}, Dead},
 
@@ -47,7 +51,7 @@ func TestDeadNeedsProof(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := LivenessFacts{
 			OutcomesComplete: rapid.Bool().Draw(t, "complete"), StopInFlight: rapid.Bool().Draw(t, "stopping"),
-			SurvivalOff: rapid.Bool().Draw(t, "off"), CreatedHere: rapid.Bool().Draw(t, "here"),
+			SurvivalOff: rapid.Bool().Draw(t, "off"), CreatedHere: rapid.Bool().Draw(t, "here"), Elsewhere: rapid.Bool().Draw(t, "elsewhere"),
 			Server:   rapid.SampledFrom([]RecordedServer{ServerAdopted, ServerLeftRunning, ServerEnded, ServerSilent}).Draw(t, "server"),
 			Instance: rapid.SampledFrom(presences).Draw(t, "instance"), Process: rapid.SampledFrom(presences).Draw(t, "process"),
 		}

@@ -23,6 +23,7 @@ func Adoption(ctx workflow.Context, in calls.AdoptionInput) (calls.AdoptionRepor
 		in: in, ctx: ctx,
 		outcomes: map[string]calls.SessionOutcome{},
 		inFlight: map[string]int{},
+		asked:    map[string]bool{},
 	}
 	if err := a.run(); err != nil {
 		return calls.AdoptionReport{}, err
@@ -44,6 +45,7 @@ type adoption struct {
 	matches  []recovery.Match
 	outcomes map[string]calls.SessionOutcome // by session
 	inFlight map[string]int                  // stops that have not ended, by session
+	asked    map[string]bool                 // to stop, by instance
 	running  int                             // stops and publications that have not ended
 	due      time.Time                       // when the deadline elapses
 	overdue  bool
@@ -262,4 +264,10 @@ func (a *adoption) until(name string, input any, summary string, result any) err
 	return workflow.ExecuteActivity(ctx, name, input).Get(ctx, result)
 }
 
-func (a *adoption) settle(o calls.SessionOutcome) { a.outcomes[o.SessionID] = o }
+// settle takes an outcome over. Nothing that is learnt later makes up for an
+// agent that could not be stopped (S-002.16).
+func (a *adoption) settle(o calls.SessionOutcome) {
+	if a.outcomes[o.SessionID].Outcome != recovery.OutcomeUnstopped {
+		a.outcomes[o.SessionID] = o
+	}
+}

@@ -148,6 +148,47 @@ func TestAdoptionUnstoppableLoserBlocksItsWinner(t *testing.T) {
 	require.Equal(t, -1, p.index(calls.ObserveSession))
 }
 
+// S-002.15, S-003.7: a winner that still waits for a loser at the deadline is
+// stopped as well when another loser could not be.
+func TestAdoptionDeadlineStopsABlockedWinner(t *testing.T) {
+	p := newPass(t, record("s1", "i1"))
+	p.input.Deadline = time.Second
+	p.adoptable(live("i1", "s1"), live("i2", "s1"), live("i3", "s1"))
+	p.env.OnActivity(calls.StopInstance, mock.Anything, stopOf("i2")).Return(calls.StopResult{}, errUnanswered)
+	p.env.OnActivity(calls.StopInstance, mock.Anything, stopOf("i3")).After(2*p.input.Deadline).Return(calls.StopResult{Stopped: true}, nil)
+	p.env.OnActivity(calls.StopInstance, mock.Anything, stopOf("i1")).Return(calls.StopResult{Stopped: true}, nil).Once()
+	p.on(calls.ClosePass, calls.Closed{})
+	report := p.run(t)
+	p.env.AssertExpectations(t)
+	require.Equal(t, recovery.OutcomeUnstopped, p.outcome("s1").Outcome)
+	require.Equal(t, "i2", p.outcome("s1").Instance)
+	require.Equal(t, 2, report.Stopped)
+	require.Equal(t, 1, report.Unstopped)
+	require.Equal(t, -1, p.index(calls.ObserveSession))
+}
+
+// S-002.16: an agent that could not be stopped locks its session, also when an
+// ended instance of the same session is taken over after that.
+func TestATakeoverDoesNotUnlockASession(t *testing.T) {
+	p := newPass(t, record("s1", "i1"))
+	ended, leftover := live("i1", "s1"), live("i2", "s1")
+	ended.Ended, leftover.Ended = true, true
+	p.adoptable(ended, leftover)
+	p.on(calls.ObserveSession, calls.Observation{Ended: true})
+	p.env.OnActivity(calls.StopInstance, mock.Anything, mock.Anything).Return(calls.StopResult{}, errUnanswered)
+	p.env.OnActivity(calls.PublishSession, mock.Anything, mock.Anything).
+		After(10*time.Second).Return(calls.Published{State: recovery.StateInterrupted}, nil)
+	p.on(calls.ClosePass, calls.Closed{})
+	report := p.run(t)
+	require.Equal(t, recovery.OutcomeUnstopped, p.outcome("s1").Outcome)
+	require.Equal(t, "i2", p.outcome("s1").Instance)
+	require.Equal(t, map[recovery.SessionOutcome]int{recovery.OutcomeUnstopped: 1}, report.Counts)
+}
+
+func stopOf(instance string) any {
+	return mock.MatchedBy(func(in calls.StopInstanceInput) bool { return in.InstanceID == instance })
+}
+
 // S-002.4, S-002.11, S-002.13: a missing value and an exhausted read stop that
 // instance, each with its own outcome, and touch no other session.
 func TestAdoptionReconstructionFailures(t *testing.T) {

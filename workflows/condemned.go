@@ -38,6 +38,7 @@ func (a *adoption) stop(s recovery.Stop) *ending {
 	})
 	end := &ending{}
 	a.running++
+	a.asked[s.Instance] = true
 	a.inFlight[s.SessionID]++
 	workflow.Go(a.ctx, func(ctx workflow.Context) {
 		var result calls.StopResult
@@ -79,19 +80,31 @@ func (a *adoption) cutOff(closed calls.Closed) {
 	for _, session := range closed.Published {
 		tracked[session] = true
 	}
+	lost := closed.StoreLost || a.lost || a.lostEngine()
 	for _, match := range a.matches {
 		_, settled := a.outcomes[match.SessionID]
 		switch {
+		case !lost && !tracked[match.SessionID] && a.blocked(match):
+			a.stop(recovery.Stop{SessionID: match.SessionID, Instance: match.Instance, Reason: recovery.StopBlocked})
 		case settled:
 		case tracked[match.SessionID]:
 			a.settle(outcomeOf(match, recovery.OutcomeRetracked, ""))
-		case closed.StoreLost || a.lost || a.lostEngine():
+		case lost:
 			a.report.Again = true
 			a.settle(outcomeOf(match, recovery.OutcomeUnknown, ""))
 		default:
 			a.stopInstead(match, recovery.StopDeadline, outcomeOf(match, recovery.OutcomeDeadline, ""))
 		}
 	}
+}
+
+// blocked reports whether the deadline caught a winner that waited for the last
+// of its losers when an earlier one had not been stopped already. It is stopped as
+// any blocked winner (S-002.15); one whose agent has ended keeps what it still
+// holds for the next boot.
+func (a *adoption) blocked(match recovery.Match) bool {
+	return a.outcomes[match.SessionID].Outcome == recovery.OutcomeUnstopped && !match.Ended && !a.asked[match.Instance] &&
+		workflow.GetVersion(a.ctx, changeBlockedAtDeadline, workflow.DefaultVersion, 1) >= 1
 }
 
 // engineSlack is how late the deadline may be noticed before that means that

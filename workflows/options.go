@@ -17,6 +17,9 @@ const (
 	TypeLaunch        = "Launch"
 )
 
+// Changes of workflows that may be running somewhere (W-6).
+const changeBlockedAtDeadline = "a winner that waits at the deadline is stopped when a loser was not"
+
 // Bounds of the activities, beyond the budgets that settings give.
 const (
 	// readMargin is added to a read's own timeout, so that the activity answers
@@ -87,6 +90,11 @@ func StopID(instance, request string) string { return "stop/" + instance + "/" +
 
 // UserQueue is the task queue of what users request; it outlives a boot.
 func UserQueue(installation string) string { return "recovery." + installation }
+
+// PassthroughQueue is the task queue of what users request of passthrough
+// sessions. Like UserQueue it outlives a boot; unlike that one it is served while
+// recovery goes on (S-005.3).
+func PassthroughQueue(installation string) string { return UserQueue(installation) + ".passthrough" }
 
 // BootQueue is the task queue of one boot. A dead boot's queue has no poller,
 // so nothing that it decided can act (W-7).

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
@@ -43,6 +45,7 @@ func newPass(t *testing.T, records ...calls.GuardedRecord) *pass {
 func emptyPass(t *testing.T) *pass {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	p := &pass{env: suite.NewTestWorkflowEnvironment(), located: calls.Located{Recorded: true, ServerIdentity: "server"}, input: calls.AdoptionInput{
 		Pass: calls.Pass{Installation: "inst", BootID: "boot", Number: 1}, Survival: true,
 		Deadline: 30 * time.Second, ReadTimeout: 200 * time.Millisecond, ReadRetries: 2,
