@@ -257,5 +257,6 @@ func (c *Control) server(record store.ControlServer, issued wire.Issued) owner.S
 		Identity: record.ServerIdentity, Endpoint: record.Endpoint, Fingerprint: record.Fingerprint,
 		Home: c.Home, Credential: issued.Credential, RotationID: issued.RotationID, Adopted: true,
 		UnownedPeriod: time.Duration(issued.UnownedPeriodMS) * time.Millisecond,
+		PID:           record.PID, ProcessStart: record.ProcessStart,
 	}
 }

@@ -17,13 +17,22 @@ import (
 	"github.com/kandev/recovery/internal/backend/counters"
 	"github.com/kandev/recovery/internal/backend/execution"
 	"github.com/kandev/recovery/internal/backend/liveness"
+	"github.com/kandev/recovery/internal/fakeagent"
 	"github.com/kandev/recovery/internal/stack/postgrestest"
 	"github.com/kandev/recovery/recovery"
 	"github.com/kandev/recovery/store"
 	"github.com/kandev/recovery/store/storetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(postgrestest.Main(m)) }
+// playAgent makes this test binary an agent.
+const playAgent = "play-agent"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == playAgent {
+		os.Exit(fakeagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(postgrestest.Main(m))
+}
 
 const (
 	inst = "installation"

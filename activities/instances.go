@@ -19,15 +19,21 @@ import (
 	"github.com/kandev/recovery/store"
 )
 
+// Source is the control server that has the agents. Without one its error is
+// owner.ErrNoServer.
+type Source interface {
+	Client() (*client.Client, owner.Server, error)
+}
+
 // Pumps moves an instance's events to Postgres for as long as it is tracked.
 type Pumps interface {
 	Start(session, instance string)
 }
 
-// Instances is the agents of the control server in use.
+// Instances is the agents of one control server.
 type Instances struct {
 	Store        *store.Store
-	Owner        *owner.Owner
+	Source       Source
 	Executions   *execution.Store
 	Pumps        Pumps
 	Counters     *counters.Counters
@@ -40,7 +46,7 @@ type Instances struct {
 // EnumerateInstances lists what the adopted server holds. An instance that is
 // being ended, or whose agent has ended, is marked: neither is live.
 func (i *Instances) EnumerateInstances(ctx context.Context, _ calls.Pass) (calls.Enumerated, error) {
-	peer, _, err := i.Owner.Client()
+	peer, _, err := i.Source.Client()
 	if err != nil {
 		return calls.Enumerated{}, failure(err)
 	}
@@ -88,7 +94,7 @@ func (i *Instances) ObserveSession(ctx context.Context, in calls.SessionInput) (
 func (i *Instances) read(ctx context.Context, in calls.SessionInput) (*observation, error) {
 	ctx, cancel := context.WithTimeout(ctx, i.ReadTimeout)
 	defer cancel()
-	peer, _, err := i.Owner.Client()
+	peer, _, err := i.Source.Client()
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +163,7 @@ func (o *observation) present(v recovery.Value) (there, empty bool) {
 
 // StopInstance ends one instance with its tree. Absent is success.
 func (i *Instances) StopInstance(ctx context.Context, in calls.StopInstanceInput) (calls.StopResult, error) {
-	peer, _, err := i.Owner.Client()
+	peer, _, err := i.Source.Client()
 	if err != nil {
 		return calls.StopResult{}, failure(err)
 	}
@@ -177,7 +183,7 @@ func (o *observation) execution(server string) execution.Execution {
 		Generation: o.instance.Generation, ServerIdentity: server, PID: o.instance.PID,
 		ProfileID: o.record.ProfileID, Agent: o.profile.Agent, Command: o.profile.Command,
 		HistoryMode: o.profile.HistoryMode, ProviderSessionID: o.instance.ProviderSessionID,
-		TaskEnvironmentID: o.record.TaskEnvironmentID, RunID: o.instance.RunEnv[wire.EnvRunID],
+		TaskEnvironmentID: o.record.TaskEnvironmentID, Passthrough: o.record.Passthrough, RunID: o.instance.RunEnv[wire.EnvRunID],
 		RunEnv: o.instance.RunEnv, Roots: o.instance.Roots,
 	}
 }
@@ -201,7 +207,7 @@ func (i *Instances) PublishSession(ctx context.Context, in calls.SessionInput) (
 	if !ok {
 		return calls.Published{}, failure(errNotObserved)
 	}
-	peer, server, err := i.Owner.Client()
+	peer, server, err := i.Source.Client()
 	if err != nil {
 		return calls.Published{}, failure(err)
 	}

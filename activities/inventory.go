@@ -40,6 +40,7 @@ type Inventory struct {
 // before any contact with a control server (S-002.8). What it could not read is
 // an error, never an empty inventory (S-002.6).
 func (v *Inventory) TakeGuards(ctx context.Context, pass calls.Pass) (calls.GuardsTaken, error) {
+	crashpoint.Hit("adoption.begun")
 	records, err := v.Store.LiveStandalone(ctx, v.Installation)
 	if err != nil {
 		return calls.GuardsTaken{}, failure(err)

@@ -15,7 +15,6 @@ import (
 	"github.com/kandev/recovery/internal/backend/counters"
 	"github.com/kandev/recovery/internal/backend/execution"
 	"github.com/kandev/recovery/internal/backend/liveness"
-	"github.com/kandev/recovery/internal/backend/owner"
 	"github.com/kandev/recovery/internal/crashpoint"
 	"github.com/kandev/recovery/recovery"
 	"github.com/kandev/recovery/store"
@@ -26,7 +25,7 @@ import (
 // Postgres and the control server.
 type Sessions struct {
 	Store        *store.Store
-	Owner        *owner.Owner
+	Source       Source
 	Executions   *execution.Store
 	Pumps        Pumps
 	Liveness     *liveness.Checker
@@ -99,7 +98,7 @@ func (s *Sessions) CreateInstance(ctx context.Context, in calls.StartIntent) err
 	if err != nil {
 		return failure(err)
 	}
-	peer, server, err := s.Owner.Client()
+	peer, server, err := s.Source.Client()
 	if err != nil {
 		return failure(err)
 	}
@@ -124,7 +123,7 @@ func (s *Sessions) CreateInstance(ctx context.Context, in calls.StartIntent) err
 
 // AwaitReady waits until the agent's conversation is open. Its context ends it.
 func (s *Sessions) AwaitReady(ctx context.Context, in calls.StartIntent) error {
-	peer, _, err := s.Owner.Client()
+	peer, _, err := s.Source.Client()
 	if err != nil {
 		return failure(err)
 	}
@@ -132,10 +131,9 @@ func (s *Sessions) AwaitReady(ctx context.Context, in calls.StartIntent) error {
 	defer ticker.Stop()
 	for {
 		startup, err := peer.Startup(ctx, in.ExecutionID)
-		var answer *wire.Error
 		switch {
-		case errors.As(err, &answer) && answer.Code == wire.CodeNotFound:
-			return temporal.NewNonRetryableApplicationError("the agent is gone", calls.FailureAgentStart, nil)
+		case errors.Is(err, errNotFound):
+			return agentGone()
 		case err != nil:
 			return failure(err)
 		case startup.Phase == wire.PhaseReady:
@@ -149,6 +147,14 @@ func (s *Sessions) AwaitReady(ctx context.Context, in calls.StartIntent) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+var errNotFound = &wire.Error{Code: wire.CodeNotFound}
+
+// agentGone is the end of a start whose agent is not on the server in use: it
+// went with the server of an earlier boot.
+func agentGone() error {
+	return temporal.NewNonRetryableApplicationError("the agent is gone", calls.FailureAgentStart, nil)
 }
 
 // startCause says in one line where and why a start failed.
@@ -166,11 +172,14 @@ func startCause(s wire.Startup) string {
 // PublishStarted records the agent that is ready, moves the session to
 // WAITING_FOR_INPUT, and tracks it.
 func (s *Sessions) PublishStarted(ctx context.Context, in calls.StartIntent) error {
-	peer, server, err := s.Owner.Client()
+	peer, server, err := s.Source.Client()
 	if err != nil {
 		return failure(err)
 	}
 	detail, err := peer.Get(ctx, in.ExecutionID)
+	if errors.Is(err, errNotFound) {
+		return agentGone()
+	}
 	if err != nil {
 		return failure(err)
 	}
@@ -189,6 +198,7 @@ func (s *Sessions) PublishStarted(ctx context.Context, in calls.StartIntent) err
 	}
 	seen := &observation{instance: detail, profile: profile, record: store.InventoryRecord{
 		SessionID: session.ID, TaskID: session.TaskID, TaskEnvironmentID: session.TaskEnvironmentID, ProfileID: session.ProfileID,
+		Passthrough: session.Passthrough,
 	}}
 	if err := s.Executions.TrackLaunched(seen.execution(server.Identity)); err != nil {
 		return failure(err)
@@ -204,7 +214,7 @@ const abandonGrace = time.Second
 // recoverable state, unless another transition won. The agent goes first:
 // a session that looks startable never has one.
 func (s *Sessions) AbandonStart(ctx context.Context, in calls.AbandonInput) (calls.ResumeResult, error) {
-	peer, _, err := s.Owner.Client()
+	peer, _, err := s.Source.Client()
 	if err != nil {
 		return calls.ResumeResult{}, failure(err)
 	}

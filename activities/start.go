@@ -39,7 +39,8 @@ func (c *Control) StartServer(ctx context.Context, _ calls.Pass) (calls.Started,
 		return calls.Started{}, temporal.NewApplicationError("the control server could not be started; the backend's log says why", calls.FailureUnanswered, nil)
 	}
 	crashpoint.Hit("start.launched")
-	if err := c.record(ctx, launched); err != nil {
+	start, err := c.record(ctx, launched)
+	if err != nil {
 		abort, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 		defer cancel()
 		if stopErr := launched.Abort(abort); stopErr != nil {
@@ -64,17 +65,18 @@ func (c *Control) StartServer(ctx context.Context, _ calls.Pass) (calls.Started,
 		Identity: launched.ServerIdentity, Endpoint: launched.Endpoint, Fingerprint: launched.Fingerprint,
 		Home: c.Home, Credential: launched.Issued.Credential, RotationID: launched.Issued.RotationID,
 		UnownedPeriod: time.Duration(launched.Issued.UnownedPeriodMS) * time.Millisecond,
+		PID:           launched.PID, ProcessStart: start,
 	})
 	c.dropSecretsOfGoneServers(ctx)
 	return calls.Started{ServerIdentity: launched.ServerIdentity}, nil
 }
 
 // record reads what the server says of itself behind authentication and writes
-// record and credential.
-func (c *Control) record(ctx context.Context, launched *launch.Launched) error {
-	start, err := process.Identity(launched.PID)
+// record and credential. It returns the start identity of the server's process.
+func (c *Control) record(ctx context.Context, launched *launch.Launched) (start string, err error) {
+	start, err = process.Identity(launched.PID)
 	if err != nil {
-		return fmt.Errorf("start identity of the control server: %w", err)
+		return "", fmt.Errorf("start identity of the control server: %w", err)
 	}
 	peer := client.New(client.Config{
 		Endpoint: launched.Endpoint, Fingerprint: launched.Fingerprint,
@@ -83,13 +85,13 @@ func (c *Control) record(ctx context.Context, launched *launch.Launched) error {
 	defer peer.Close()
 	identity, err := peer.Identity(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	details, err := peer.Details(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return c.put(ctx, store.ControlServer{
+	return start, c.put(ctx, store.ControlServer{
 		ServerIdentity: launched.ServerIdentity, Endpoint: launched.Endpoint, Fingerprint: launched.Fingerprint,
 		RotationID: launched.Issued.RotationID, Capabilities: identity.Capabilities, LogPath: details.DiagnosticLogPath,
 		PID: launched.PID, ProcessStart: start, BootID: c.BootID,

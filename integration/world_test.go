@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,6 +69,7 @@ func (w *world) close() {
 	}
 	if w.t.Failed() {
 		w.showLogs()
+		defer w.killAll()
 	}
 	if _, err := os.Stat(w.home); errors.Is(err, fs.ErrNotExist) {
 		return
@@ -77,6 +79,17 @@ func (w *world) close() {
 	}
 	for pid, start := range w.seen {
 		w.eventually(fmt.Sprintf("process %d is gone", pid), func() bool { return gone(pid, start) })
+	}
+}
+
+// killAll leaves nothing of a test that failed, which may have ended before it
+// ended an agent that nothing else ends.
+func (w *world) killAll() {
+	for pid, start := range w.seen {
+		if !gone(pid, start) {
+			w.t.Logf("process %d is still there: killed", pid)
+			require.NoError(w.t, syscall.Kill(pid, syscall.SIGKILL))
+		}
 	}
 }
 

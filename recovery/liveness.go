@@ -40,8 +40,8 @@ type LivenessFacts struct {
 
 // Judge decides whether a record's agent lives (S-003.6). A record is judged by
 // whether its own instance is present, never by whether the shared server runs.
-// Records of this boot are judged against the server in use; inherited ones
-// only against an adopted server. Whatever else stays open, a recorded process
+// Records of this boot are judged against the server in use, unless they were
+// created on one before it; inherited ones only against an adopted server. Whatever else stays open, a recorded process
 // that is proven gone is dead.
 func Judge(f LivenessFacts) Liveness {
 	if f.StopInFlight || !f.OutcomesComplete {
@@ -58,7 +58,7 @@ func (f LivenessFacts) byServer() Liveness {
 	switch {
 	case f.SurvivalOff:
 		return livenessOf(f.Process)
-	case f.Elsewhere && f.Server == ServerAdopted:
+	case f.Elsewhere && (f.CreatedHere || f.Server == ServerAdopted):
 		return livenessOf(f.Process) // the enumeration of another server says nothing of it
 	case f.CreatedHere, f.Server == ServerAdopted:
 		return livenessOf(f.Instance)

@@ -33,6 +33,10 @@ func TestJudge(t *testing.T) {
 		{"created here, instance there", LivenessFacts{OutcomesComplete: true, CreatedHere: true, Server: ServerSilent, Instance: Present, Process: PresenceUnread}, Live},
 		{"created here, instance not there", LivenessFacts{OutcomesComplete: true, CreatedHere: true, Server: ServerSilent, Instance: Absent, Process: PresenceUnread}, Dead},
 
+		{"created here on a server before, process there", LivenessFacts{OutcomesComplete: true, CreatedHere: true, Elsewhere: true, Server: ServerSilent, Instance: Absent, Process: Present}, Live},
+		{"created here on a server before, process gone", LivenessFacts{OutcomesComplete: true, CreatedHere: true, Elsewhere: true, Server: ServerSilent, Instance: Present, Process: Absent}, Dead},
+		{"created here on a server before, process not known", LivenessFacts{OutcomesComplete: true, CreatedHere: true, Elsewhere: true, Server: ServerSilent, Instance: Absent, Process: PresenceUnread}, Unknown},
+
 		{"inherited, left running: the own server says nothing of it", LivenessFacts{OutcomesComplete: true, Server: ServerLeftRunning, Instance: Absent, Process: Present}, Unknown},
 		{"inherited, left running, process gone", LivenessFacts{OutcomesComplete: true, Server: ServerLeftRunning, Instance: Absent, Process: Absent}, Dead},
 		{"inherited, server ended", LivenessFacts{OutcomesComplete: true, Server: ServerEnded, Instance: Absent, Process: PresenceUnread}, Dead},

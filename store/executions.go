@@ -43,7 +43,7 @@ type InventoryRecord struct {
 
 const selectRecord = `
 	SELECT r.session_id, s.task_id, s.task_environment_id, s.profile_id, s.workspace, s.roots, s.state,
-	       s.prior_state, s.passthrough, r.agent_execution_id, r.generation, r.resume_token, r.worktree,
+	       s.prior_state, coalesce(s.passthrough, false), r.agent_execution_id, r.generation, r.resume_token, r.worktree,
 	       r.created_by_boot, r.tracked_by_boot, r.server_identity, r.pid, r.process_start,
 	       r.stop_requested_at IS NOT NULL, r.stop_request_id, r.started_at, r.updated_at, r.ended_execution_id
 	FROM executors_running r
@@ -69,12 +69,22 @@ func (s *Store) GetRecord(ctx context.Context, inst, session string) (InventoryR
 }
 
 // LiveStandalone reads every record of the standalone runtime whose session is
-// expected to have an agent, passthrough sessions excluded (S-002.8, S-005.3).
-// No records and no error is authoritative (S-002.6).
+// expected to have an agent, passthrough sessions excluded: only a row that says
+// so is one (S-002.8, S-005.3). No records and no error is authoritative
+// (S-002.6).
 func (s *Store) LiveStandalone(ctx context.Context, inst string) ([]InventoryRecord, error) {
-	const op = "read recovery inventory"
-	rows, err := s.pool.Query(ctx, selectRecord+`
-		AND r.runtime = 'standalone' AND NOT s.passthrough AND s.state = ANY ($2)
+	return s.live(ctx, "read recovery inventory", ` AND s.passthrough IS NOT TRUE`, inst)
+}
+
+// LivePassthrough reads the other ones: the records of passthrough sessions that
+// are expected to have an agent (S-005.3).
+func (s *Store) LivePassthrough(ctx context.Context, inst string) ([]InventoryRecord, error) {
+	return s.live(ctx, "read records of passthrough sessions", ` AND s.passthrough`, inst)
+}
+
+func (s *Store) live(ctx context.Context, op, mode, inst string) ([]InventoryRecord, error) {
+	rows, err := s.pool.Query(ctx, selectRecord+mode+`
+		AND r.runtime = 'standalone' AND s.state = ANY ($2)
 		ORDER BY r.session_id`, inst, stateNames(withAgent))
 	if err != nil {
 		return nil, wrap(op, err)

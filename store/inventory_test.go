@@ -3,12 +3,14 @@
 package store_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kandev/recovery/recovery"
 	"github.com/kandev/recovery/store"
+	"github.com/kandev/recovery/store/storetest"
 )
 
 func (b bundle) repair(session, execution string) store.Session {
@@ -98,10 +100,7 @@ func TestLiveStandalone(t *testing.T) {
 	want := []string{b.starting("a").ID, b.waiting("b").ID, b.running("c", "k", "t-1").ID}
 	b.repair(b.waiting("d").ID, "d")
 	b.abandon(b.starting("e").ID, "e")
-	passthrough, err := b.CreateSession(b.ctx, store.NewSession{Installation: b.inst, ProfileID: "fake", Passthrough: true})
-	require.NoError(t, err)
-	_, err = b.begin(passthrough.ID, "f")
-	require.NoError(t, err)
+	b.passthrough("f")
 
 	records, err = b.LiveStandalone(b.ctx, b.inst)
 	require.NoError(t, err)
@@ -112,6 +111,46 @@ func TestLiveStandalone(t *testing.T) {
 		require.Equal(t, []string{"/w", "/src"}, r.Roots)
 	}
 	require.ElementsMatch(t, want, got)
+}
+
+// S-005.3: a passthrough session is one only if its row says so; one whose mode
+// is not known is guarded and recovered like any other. Every record is in one of
+// the two inventories.
+func TestTheModeOfASession(t *testing.T) {
+	b := setupAt(t, storetest.FreshDSN(t))
+	known, unknown := b.passthrough("p"), b.passthrough("q")
+	conn := b.direct()
+	for _, change := range []string{
+		`ALTER TABLE task_sessions ALTER passthrough DROP NOT NULL`,
+		`UPDATE task_sessions SET passthrough = NULL WHERE id = '` + unknown + `'`,
+	} {
+		_, err := conn.Exec(b.ctx, change)
+		require.NoError(t, err)
+	}
+
+	inventory := func(read func(context.Context, string) ([]store.InventoryRecord, error)) (ids []string) {
+		records, err := read(b.ctx, b.inst)
+		require.NoError(t, err)
+		for _, r := range records {
+			ids = append(ids, r.SessionID)
+			require.Equal(t, r.Passthrough, b.session(r.SessionID).Passthrough)
+		}
+		return ids
+	}
+	require.Equal(t, []string{known}, inventory(b.LivePassthrough))
+	require.True(t, b.record(known).Passthrough)
+	require.Equal(t, []string{unknown}, inventory(b.LiveStandalone))
+	require.False(t, b.record(unknown).Passthrough)
+}
+
+// passthrough makes a passthrough session with an intent.
+func (b bundle) passthrough(execution string) string {
+	b.t.Helper()
+	session, err := b.CreateSession(b.ctx, store.NewSession{Installation: b.inst, ProfileID: "fake", Passthrough: true})
+	require.NoError(b.t, err)
+	_, err = b.begin(session.ID, execution)
+	require.NoError(b.t, err)
+	return session.ID
 }
 
 // W-7, B-22: a user's stop is in the inventory before it acts; a second request

@@ -35,7 +35,7 @@ type Session struct {
 	StateVersion      int64
 	PriorState        recovery.SessionState // the state before the newest start, which a failed start restores
 	Attempt           int64                 // starts so far
-	Passthrough       bool
+	Passthrough       bool                  // its agent ends with the backend; false where the row does not say (S-005.3)
 	ProfileID         string
 	Workspace         string
 	Roots             []string
@@ -48,7 +48,7 @@ type Session struct {
 
 const selectSession = `
 	SELECT s.id, s.installation_id, s.task_id, t.title, t.state, s.task_environment_id,
-	       s.state, s.state_version, s.prior_state, s.attempt, s.passthrough, s.profile_id,
+	       s.state, s.state_version, s.prior_state, s.attempt, coalesce(s.passthrough, false), s.profile_id,
 	       s.workspace, s.roots, coalesce(s.metadata #>> '{acp,session_id}', ''), s.cause,
 	       s.last_position, s.created_at, s.updated_at
 	FROM task_sessions s JOIN tasks t ON t.installation_id = s.installation_id AND t.id = s.task_id

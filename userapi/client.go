@@ -33,6 +33,19 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return out, c.call(ctx, http.MethodGet, RouteStatus, nil, &out)
 }
 
+// Survival reads the setting of the survival capability.
+func (c *Client) Survival(ctx context.Context) (SurvivalSetting, error) {
+	var out SurvivalSetting
+	return out, c.call(ctx, http.MethodGet, RouteSurvival, nil, &out)
+}
+
+// SetSurvival turns the survival capability on or off, from the next start on
+// (S-005.7).
+func (c *Client) SetSurvival(ctx context.Context, on bool) (SurvivalSetting, error) {
+	var out SurvivalSetting
+	return out, c.call(ctx, http.MethodPut, RouteSurvival, SetSurvival{On: &on}, &out)
+}
+
 // PutProfile creates or replaces a profile.
 func (c *Client) PutProfile(ctx context.Context, p Profile) error {
 	return c.call(ctx, http.MethodPut, route(RouteProfile, "id", p.ID), p, nil)

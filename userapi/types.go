@@ -24,6 +24,8 @@ const (
 	RoutePermission = "/api/v1/sessions/{id}/permissions/{request}" // PUT
 	RouteEvents     = "/api/v1/sessions/{id}/events"                // GET, server-sent events, ?after=<position>
 	RouteHistory    = "/api/v1/sessions/{id}/transitions"           // GET
+	// RouteSurvival takes GET and PUT, also before recovery (S-005.4, S-005.7).
+	RouteSurvival = "/api/v1/features/agent-survival"
 )
 
 // Code classifies a refusal.
@@ -43,6 +45,10 @@ const (
 	CodeAlreadyResuming Code = "already_resuming" // 409 (R-10)
 	CodeNoAgent         Code = "no_agent"         // 409: the session has no agent now
 	CodeUnavailable     Code = "unavailable"      // 503, retryable: Postgres, Temporal or the agent did not answer
+
+	// CodePlatformUnsupported is 422: agents cannot survive their backend on this
+	// platform, so that it is not turned on (S-005.4).
+	CodePlatformUnsupported Code = "platform_unsupported"
 )
 
 // Error is the body of every refusal, inside {"error": …}.
@@ -75,7 +81,8 @@ type Profile struct {
 }
 
 // CreateSession asks for a session with an agent. Workspace is an absolute
-// path of a directory; Roots default to it. TaskID joins an existing task.
+// path of a directory; Roots default to it. TaskID joins an existing task. The
+// agent of a passthrough session ends with its backend (S-005.3).
 type CreateSession struct {
 	ProfileID   string   `json:"profile_id"`
 	TaskID      string   `json:"task_id,omitempty"`
@@ -93,13 +100,15 @@ type Session struct {
 	TaskState recovery.TaskState    `json:"task_state"`
 	State     recovery.SessionState `json:"state"`
 	ProfileID string                `json:"profile_id"`
-	Cause     string                `json:"cause,omitempty"` // why it is in this state, when that was not a user's wish
-	Agent     *Agent                `json:"agent,omitempty"`
-	Turn      *Turn                 `json:"turn,omitempty"` // newest turn
-	Pending   []Permission          `json:"pending_permissions,omitempty"`
-	Position  int64                 `json:"position"` // newest committed event
-	CreatedAt time.Time             `json:"created_at"`
-	UpdatedAt time.Time             `json:"updated_at"`
+	// Passthrough: the agent ends with its backend (S-005.3).
+	Passthrough bool         `json:"passthrough,omitempty"`
+	Cause       string       `json:"cause,omitempty"` // why it is in this state, when that was not a user's wish
+	Agent       *Agent       `json:"agent,omitempty"`
+	Turn        *Turn        `json:"turn,omitempty"` // newest turn
+	Pending     []Permission `json:"pending_permissions,omitempty"`
+	Position    int64        `json:"position"` // newest committed event
+	CreatedAt   time.Time    `json:"created_at"`
+	UpdatedAt   time.Time    `json:"updated_at"`
 }
 
 // Agent is the supervised process of a session.
@@ -180,11 +189,33 @@ type Status struct {
 	StartedAt    time.Time     `json:"started_at"`
 }
 
-// Survival is the capability's state: "on", "off" or "unavailable" with a
+// Survival is the capability's state; one that is unavailable has a
 // machine-readable reason (S-005.4).
 type Survival struct {
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
+}
+
+// States of Survival.
+const (
+	SurvivalOn          = "on"
+	SurvivalOff         = "off"
+	SurvivalUnavailable = "unavailable"
+)
+
+// SurvivalSetting is features.agentSurvival. A change acts at the next start of a
+// backend and alters nothing of a running one (S-005.7).
+type SurvivalSetting struct {
+	InForce   Survival `json:"in_force"`
+	NextStart Survival `json:"next_start"`
+	// OverriddenBy is the environment variable that decides, whatever is in the
+	// settings file, if the next backend gets it too.
+	OverriddenBy string `json:"overridden_by,omitempty"`
+}
+
+// SetSurvival turns the capability on or off.
+type SetSurvival struct {
+	On *bool `json:"on"`
 }
 
 // Control describes the control server in use.

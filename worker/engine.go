@@ -33,6 +33,16 @@ type Engine struct {
 	// Attributes: the namespace knows the product's search attributes
 	// (RegisterAttributes); without, workflows are started without them.
 	Attributes bool
+	// Passthrough: users' requests are about passthrough sessions.
+	Passthrough bool
+}
+
+// requests is the task queue of what users request.
+func (e *Engine) requests() string {
+	if e.Passthrough {
+		return workflows.PassthroughQueue(e.Installation)
+	}
+	return workflows.UserQueue(e.Installation)
 }
 
 // Errors of Engine.
@@ -73,7 +83,7 @@ func (e *Engine) StartAdoption(ctx context.Context, pass int64, survival bool) (
 func (e *Engine) StartResume(ctx context.Context, session string) error {
 	_, err := e.execute(ctx, client.StartWorkflowOptions{
 		ID:                                       workflows.ResumeID(session),
-		TaskQueue:                                workflows.UserQueue(e.Installation),
+		TaskQueue:                                e.requests(),
 		WorkflowIDConflictPolicy:                 enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		StaticSummary:                            "start of session " + session,
@@ -97,7 +107,7 @@ func (e *Engine) StartResume(ctx context.Context, session string) error {
 func (e *Engine) StartStop(ctx context.Context, session, instance, request string) error {
 	_, err := e.execute(ctx, client.StartWorkflowOptions{
 		ID:                       workflows.StopID(instance, request),
-		TaskQueue:                workflows.UserQueue(e.Installation),
+		TaskQueue:                e.requests(),
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            "stop of session " + session,
 		TypedSearchAttributes:    e.labels(session),

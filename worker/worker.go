@@ -1,8 +1,9 @@
 // Package worker runs the product's workflows and activities for one
-// installation: what a backend embeds. It knows two task queues. The boot queue
+// installation: what a backend embeds. It knows three task queues. The boot queue
 // serves one boot's recovery pass and ends with its process. The user queue
 // serves what users request, goes on with the next backend, and is opened only
-// when the recovery pass of this boot is closed.
+// when the recovery pass of this boot is closed. The passthrough queue does the
+// same for passthrough sessions, which recovery keeps nobody waiting for.
 package worker
 
 import (
@@ -43,7 +44,7 @@ func StartBoot(c client.Client, installation, boot string, a Activities) (*Worke
 		MaxConcurrentActivityTaskPollers:            8,
 	})
 	w.RegisterWorkflowWithOptions(workflows.Adoption, workflow.RegisterOptions{Name: workflows.TypeAdoption})
-	registerStop(w, a)
+	registerStop(w, a.Instances, a.Sessions)
 	register(w, map[string]any{
 		calls.TakeGuards:         a.Inventory.TakeGuards,
 		calls.ProbeRecords:       a.Inventory.ProbeRecords,
@@ -67,28 +68,38 @@ func StartBoot(c client.Client, installation, boot string, a Activities) (*Worke
 
 // StartUser serves the queue of what users request.
 func StartUser(c client.Client, installation string, a Activities) (*Worker, error) {
-	w := sdk.New(c, workflows.UserQueue(installation), sdk.Options{
+	return startRequests(c, workflows.UserQueue(installation), a.Instances, a.Sessions)
+}
+
+// StartPassthrough serves the queue of what users request of passthrough
+// sessions, with peers of which the source is the tied control server.
+func StartPassthrough(c client.Client, installation string, instances *activities.Instances, sessions *activities.Sessions) (*Worker, error) {
+	return startRequests(c, workflows.PassthroughQueue(installation), instances, sessions)
+}
+
+func startRequests(c client.Client, queue string, instances *activities.Instances, sessions *activities.Sessions) (*Worker, error) {
+	w := sdk.New(c, queue, sdk.Options{
 		Interceptors: []interceptor.WorkerInterceptor{&heartbeats{}},
 	})
 	w.RegisterWorkflowWithOptions(workflows.GuardedResume, workflow.RegisterOptions{Name: workflows.TypeGuardedResume})
 	w.RegisterWorkflowWithOptions(workflows.Launch, workflow.RegisterOptions{Name: workflows.TypeLaunch})
-	registerStop(w, a)
+	registerStop(w, instances, sessions)
 	register(w, map[string]any{
-		calls.BeginStart:     a.Sessions.BeginStart,
-		calls.CreateInstance: a.Sessions.CreateInstance,
-		calls.AwaitReady:     a.Sessions.AwaitReady,
-		calls.PublishStarted: a.Sessions.PublishStarted,
-		calls.AbandonStart:   a.Sessions.AbandonStart,
+		calls.BeginStart:     sessions.BeginStart,
+		calls.CreateInstance: sessions.CreateInstance,
+		calls.AwaitReady:     sessions.AwaitReady,
+		calls.PublishStarted: sessions.PublishStarted,
+		calls.AbandonStart:   sessions.AbandonStart,
 	})
 	return start(w)
 }
 
-// registerStop registers what both queues need to end an agent.
-func registerStop(w sdk.Worker, a Activities) {
+// registerStop registers what every queue needs to end an agent.
+func registerStop(w sdk.Worker, instances *activities.Instances, sessions *activities.Sessions) {
 	w.RegisterWorkflowWithOptions(workflows.StopWithRetry, workflow.RegisterOptions{Name: workflows.TypeStopWithRetry})
 	register(w, map[string]any{
-		calls.StopInstance: a.Instances.StopInstance,
-		calls.FinishStop:   a.Sessions.FinishStop,
+		calls.StopInstance: instances.StopInstance,
+		calls.FinishStop:   sessions.FinishStop,
 	})
 }
 

@@ -5,6 +5,7 @@ package launch
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -28,3 +29,6 @@ func keepDescriptors() error {
 	}
 	return nil
 }
+
+// giveReadyPipe makes the pipe the child's descriptor 3.
+func giveReadyPipe(cmd *exec.Cmd, ready *os.File) { cmd.ExtraFiles = []*os.File{ready} }

@@ -1,5 +1,3 @@
-//go:build unix
-
 package launch
 
 import (
@@ -34,7 +32,7 @@ func spawn(executable string, config wire.StartConfig, logger *zap.Logger) (*chi
 
 	cmd := exec.Command(executable)
 	cmd.Stdin = stdinRead
-	cmd.ExtraFiles = []*os.File{readyWrite}
+	giveReadyPipe(cmd, readyWrite)
 	cmd.Env = environment(os.Environ())
 	cmd.Dir = config.Home
 	cmd.SysProcAttr = attributes(config.Detached)

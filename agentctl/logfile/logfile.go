@@ -5,6 +5,7 @@
 package logfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -27,8 +28,12 @@ const (
 	fileMode      = 0o600
 )
 
-// Path is where a control server of that home writes its log.
-func Path(home string) string { return filepath.Join(home, "logs", "agentctl.log") }
+// Path is where a control server of that home writes its log. Two servers that
+// live at once have different names: each rotates its own file. An empty name
+// means "agentctl".
+func Path(home, name string) string {
+	return filepath.Join(home, "logs", cmp.Or(name, "agentctl")+".log")
+}
 
 // Log is an open log file.
 type Log struct {

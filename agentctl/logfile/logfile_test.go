@@ -14,7 +14,7 @@ import (
 // it rotates at a fixed size.
 func TestLogIsPrivateAndRotates(t *testing.T) {
 	home := t.TempDir()
-	log, err := Open(Path(home))
+	log, err := Open(Path(home, ""))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, log.Close()) })
 
@@ -23,8 +23,8 @@ func TestLogIsPrivateAndRotates(t *testing.T) {
 		log.Logger.Info("entry", zap.String("filler", line))
 	}
 
-	require.Equal(t, filepath.Join(home, "logs", "agentctl.log"), Path(home))
-	entries, err := os.ReadDir(filepath.Dir(Path(home)))
+	require.Equal(t, filepath.Join(home, "logs", "agentctl.log"), Path(home, ""))
+	entries, err := os.ReadDir(filepath.Dir(Path(home, "")))
 	require.NoError(t, err)
 	require.Len(t, entries, 2, "one file and one that was rotated away")
 	for _, entry := range entries {
@@ -37,7 +37,7 @@ func TestLogIsPrivateAndRotates(t *testing.T) {
 
 // S-001.3: the bounds are those of the contract.
 func TestFixedBounds(t *testing.T) {
-	log, err := Open(Path(t.TempDir()))
+	log, err := Open(Path(t.TempDir(), ""))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, log.Close()) })
 	require.Equal(t, []int{16, 10, 14}, []int{log.file.MaxSize, log.file.MaxBackups, log.file.MaxAge})
@@ -45,7 +45,7 @@ func TestFixedBounds(t *testing.T) {
 
 // A log that was readable by others is not afterwards.
 func TestOpenRestrictsAnExistingFile(t *testing.T) {
-	path := Path(t.TempDir())
+	path := Path(t.TempDir(), "")
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte("earlier\n"), 0o644))
 

@@ -12,9 +12,6 @@ import (
 	"github.com/kandev/recovery/agentctl/wire"
 )
 
-// ReadyDescriptor is the number of the inherited ready pipe.
-const ReadyDescriptor = 3
-
 // maxLineBytes bounds a line from the parent.
 const maxLineBytes = 64 << 10
 

@@ -122,6 +122,7 @@ func TestValidate(t *testing.T) {
 		"least events": func(c *wire.StartConfig) { c.EventLimit = 1 },
 		"most events":  func(c *wire.StartConfig) { c.EventLimit = 10_000 },
 		"any port":     func(c *wire.StartConfig) { c.Port = 0 },
+		"log name":     func(c *wire.StartConfig) { c.LogName = "agentctl-other" },
 	} {
 		c := good
 		change(&c)
@@ -141,6 +142,7 @@ func TestValidate(t *testing.T) {
 		"endless idle":       func(c *wire.StartConfig) { c.IdleTimeoutMS = 1 << 62 },
 		"negative bytes":     func(c *wire.StartConfig) { c.BytesPerInstance = -1 },
 		"negative all bytes": func(c *wire.StartConfig) { c.BytesOverall = -1 },
+		"log elsewhere":      func(c *wire.StartConfig) { c.LogName = "../backend" },
 	} {
 		c := good
 		change(&c)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"github.com/kandev/recovery/agentctl/wire"
@@ -14,6 +15,9 @@ const (
 	MinEventLimit = 1
 	MaxEventLimit = 10_000
 )
+
+// logName keeps a log in the directory of logs.
+var logName = regexp.MustCompile(`^[a-z-]*$`)
 
 const (
 	maxPort         = 65_535
@@ -42,6 +46,8 @@ func Validate(c wire.StartConfig) error {
 		return invalid("bytes_per_instance %d is negative", c.BytesPerInstance)
 	case c.BytesOverall < 0:
 		return invalid("bytes_overall %d is negative", c.BytesOverall)
+	case !logName.MatchString(c.LogName):
+		return invalid("log_name is not of letters and hyphens")
 	default:
 		return nil
 	}

@@ -14,6 +14,9 @@ type StartConfig struct {
 	EventLimit       int    `json:"event_limit"`     // 1 to 10,000
 	BytesPerInstance int64  `json:"bytes_per_instance,omitempty"`
 	BytesOverall     int64  `json:"bytes_overall,omitempty"`
+	// LogName is the name of its log below the home directory, in letters and
+	// hyphens; empty means "agentctl". Two servers of one home need two.
+	LogName string `json:"log_name,omitempty"`
 }
 
 // RecordedLine is what the parent writes to standard input once the server is

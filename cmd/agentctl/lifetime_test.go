@@ -92,7 +92,7 @@ func TestOwnLog(t *testing.T) {
 	startAgent(t, c, "i")
 	details, err := c.Details(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, logfile.Path(start.Home), details.DiagnosticLogPath)
+	require.Equal(t, logfile.Path(start.Home, ""), details.DiagnosticLogPath)
 	require.Equal(t, start.Home, details.Home)
 	require.NoError(t, c.Shutdown(t.Context()))
 	gone(t, p.PID)

@@ -33,7 +33,7 @@ func main() {
 		fmt.Println(info.Main.Version)
 		return
 	}
-	link := parent.Open(os.Stdin, os.NewFile(parent.ReadyDescriptor, "ready"))
+	link := parent.Open(os.Stdin, parent.ReadyPipe())
 	if err := run(link); err != nil {
 		fmt.Fprintln(os.Stderr, "agentctl:", err)
 		os.Exit(1)
@@ -49,7 +49,7 @@ func run(link *parent.Link) error {
 	if err := parent.Validate(config); err != nil {
 		return refuse(link, err)
 	}
-	log, err := logfile.Open(logfile.Path(config.Home))
+	log, err := logfile.Open(logfile.Path(config.Home, config.LogName))
 	if err != nil {
 		return refuse(link, err)
 	}
@@ -81,7 +81,7 @@ func run(link *parent.Link) error {
 		Instances:   supervisor,
 		Identity:    identity,
 		Home:        config.Home,
-		LogPath:     logfile.Path(config.Home),
+		LogPath:     logfile.Path(config.Home, config.LogName),
 		Adjustments: adjustments,
 		Detached:    config.Detached,
 		Logger:      logger,

@@ -44,7 +44,8 @@ func run() (err error) {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	settings, err := config.Load(config.Source{File: *file, Environ: os.Environ(), Executable: executable})
+	source := config.Source{File: *file, Environ: os.Environ(), Executable: executable}
+	settings, err := config.Load(source)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func run() (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	cfg := boot.Config{
-		Settings: settings, Home: opened, BootID: credential.NewID(), Temporal: temporal,
+		Settings: settings, Home: opened, BootID: credential.NewID(), Temporal: temporal, Source: source,
 	}
 	cfg.Logger = log.Logger.With(zap.String("boot_id", cfg.BootID))
 	if *end {

@@ -54,7 +54,7 @@ func newRoot() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&f.home, "home", "", "home directory of the installation (default $KANDEV_HOME, else ~/.kandev)")
 	root.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
-	root.AddCommand(newUp(&f), newDown(&f), newDemo(), newBench(), newStatus(&f), newSession(&f), newProfile(&f))
+	root.AddCommand(newUp(&f), newDown(&f), newDemo(), newBench(), newStatus(&f), newSession(&f), newProfile(&f), newFeature(&f))
 	return root
 }
 

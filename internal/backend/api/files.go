@@ -24,7 +24,7 @@ func onFiles[T any](
 		return err
 	}
 	var done T
-	err = s.call(r.Context(), svc, a, func(ctx context.Context) (err error) {
+	err = s.call(r.Context(), a, func(ctx context.Context) (err error) {
 		done, err = do(ctx, a)
 		return err
 	})

@@ -50,7 +50,7 @@ func statusOf(code userapi.Code) int {
 		return http.StatusNotFound
 	case userapi.CodeConflict, userapi.CodeUnstopped, userapi.CodeAlreadyResuming, userapi.CodeNoAgent:
 		return http.StatusConflict
-	case userapi.CodeInvalid:
+	case userapi.CodeInvalid, userapi.CodePlatformUnsupported:
 		return http.StatusUnprocessableEntity
 	case userapi.CodeRecovering, userapi.CodeUnavailable:
 		return http.StatusServiceUnavailable

@@ -15,6 +15,8 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET "+userapi.RouteHealth, s.health)
 	mux.Handle("GET "+userapi.RouteStatus, s.authenticated(http.HandlerFunc(s.status)))
 	mux.Handle("GET "+userapi.RouteMetrics, s.authenticated(http.HandlerFunc(s.metrics)))
+	mux.Handle("GET "+userapi.RouteSurvival, s.authenticated(s.always(s.getSurvival)))
+	mux.Handle("PUT "+userapi.RouteSurvival, s.authenticated(s.always(s.setSurvival)))
 	for pattern, do := range map[string]action{
 		"PUT " + userapi.RouteProfile:    s.putProfile,
 		"GET " + userapi.RouteProfile:    s.getProfile,
@@ -50,6 +52,15 @@ func (s *Server) open(do action) http.Handler {
 			return
 		}
 		if err := do(w, r, svc); err != nil {
+			s.refuse(w, r, err)
+		}
+	})
+}
+
+// always lets requests through that need no services.
+func (s *Server) always(do func(w http.ResponseWriter, r *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := do(w, r); err != nil {
 			s.refuse(w, r, err)
 		}
 	})

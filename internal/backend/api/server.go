@@ -43,10 +43,18 @@ type Config struct {
 	Status  func() userapi.Status
 	// Counters are answered at RouteMetrics, and count what is refused here.
 	Counters *counters.Counters
+	Survival Survival
 	Logger   *zap.Logger
 	// Heartbeat is the interval of comments on idle event streams. Zero means
 	// 15 s.
 	Heartbeat time.Duration
+}
+
+// Survival is the setting of the survival capability. Set acts at the next start
+// (S-005.7). Errors are *userapi.Error.
+type Survival interface {
+	Setting() (userapi.SurvivalSetting, error)
+	Set(on bool) (userapi.SurvivalSetting, error)
 }
 
 // Services are what the routes beyond the status page need. They exist once
@@ -60,6 +68,22 @@ type Services struct {
 	Engine       Engine
 	Changes      *pump.Notifier
 	Liveness     Liveness
+	// Passthrough is where the agents of passthrough sessions live (S-005.3).
+	Passthrough Host
+}
+
+// Host is where agents live, and what starts and stops them there.
+type Host struct {
+	Server pump.Source
+	Engine Engine
+}
+
+// host is that of sessions of the mode.
+func (s *Services) host(passthrough bool) Host {
+	if passthrough {
+		return s.Passthrough
+	}
+	return Host{Server: s.Owner, Engine: s.Engine}
 }
 
 // Liveness judges a session that recovery left undecided. Settled means that its

@@ -40,7 +40,7 @@ func (s *Server) createSession(w http.ResponseWriter, r *http.Request, svc *Serv
 	if err != nil {
 		return err
 	}
-	if err := s.startAgent(r.Context(), svc, session.ID); err != nil {
+	if err := s.startAgent(r.Context(), svc, session); err != nil {
 		return err
 	}
 	if session, err = svc.Store.GetSession(r.Context(), svc.Installation, session.ID); err != nil {
@@ -78,19 +78,19 @@ func (s *Server) newSession(ctx context.Context, svc *Services, req userapi.Crea
 // startAgent asks for the agent of a new session. If the engine did not answer, the
 // compare-and-set decides what became of it: either the start has begun, or the
 // session is failed, and a start that comes later finds it so and does nothing.
-func (s *Server) startAgent(ctx context.Context, svc *Services, session string) error {
+func (s *Server) startAgent(ctx context.Context, svc *Services, session store.Session) error {
 	ctx = context.WithoutCancel(ctx)
 	asking, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
-	err := svc.Engine.StartResume(asking, session)
+	err := svc.host(session.Passthrough).Engine.StartResume(asking, session.ID)
 	if err == nil {
 		return nil
 	}
-	s.cfg.Logger.Warn("the start of a session could not be requested", zap.String("session_id", session), zap.Error(err))
+	s.cfg.Logger.Warn("the start of a session could not be requested", zap.String("session_id", session.ID), zap.Error(err))
 	writing, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	_, failErr := svc.Store.Transition(writing, store.Change{
-		Installation: svc.Installation, SessionID: session, BootID: svc.BootID, Cause: causeNotStarted,
+		Installation: svc.Installation, SessionID: session.ID, BootID: svc.BootID, Cause: causeNotStarted,
 		From: []recovery.SessionState{recovery.StateCreated}, To: recovery.StateFailed,
 	})
 	switch {

@@ -105,13 +105,15 @@ func TestCreateSession(t *testing.T) {
 }
 
 // W-8, S-005.3: until guards are taken a session is refused retryably and not even
-// created; a passthrough session is not concerned.
+// created; a passthrough session is not concerned, and is started where such
+// sessions live.
 func TestCreateSessionBeforeGuards(t *testing.T) {
 	b := listen(t)
 	opened := serve(t)
+	passthrough := &engine{}
 	b.server.Serve(api.Services{
 		Installation: inst, BootID: boot, Store: opened.store, Owner: opened.owner, Engine: opened.engine,
-		Changes: opened.changes, Executions: closed(), Liveness: opened.liveness(),
+		Changes: opened.changes, Executions: closed(), Liveness: opened.liveness(), Passthrough: api.Host{Engine: passthrough},
 	})
 	req := userapi.CreateSession{ProfileID: "p", Workspace: t.TempDir()}
 	_, err := b.CreateSession(t.Context(), req)
@@ -120,8 +122,11 @@ func TestCreateSessionBeforeGuards(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, sessions)
 	req.Passthrough = true
-	_, err = b.CreateSession(t.Context(), req)
+	created, err := b.CreateSession(t.Context(), req)
 	require.NoError(t, err)
+	require.True(t, created.Passthrough)
+	require.Equal(t, []string{created.ID}, passthrough.resumes)
+	require.Empty(t, opened.engine.resumes)
 }
 
 // A session whose start could not be requested is failed, with the cause, so that

@@ -26,7 +26,8 @@ func (s *Server) stop(w http.ResponseWriter, r *http.Request, svc *Services) err
 	if err != nil {
 		return err
 	}
-	if err := svc.Engine.StartStop(ctx, session, record.ExecutionID, record.StopRequestID); err != nil {
+	engine := svc.host(record.Passthrough).Engine
+	if err := engine.StartStop(ctx, session, record.ExecutionID, record.StopRequestID); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusAccepted)

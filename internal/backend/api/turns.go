@@ -28,6 +28,7 @@ type agent struct {
 	execution.Execution
 	client *client.Client
 	server owner.Server
+	host   Host
 }
 
 func (s *Server) agentOf(ctx context.Context, svc *Services, session string) (agent, error) {
@@ -44,14 +45,15 @@ func (s *Server) agentOf(ctx context.Context, svc *Services, session string) (ag
 	if !published {
 		return agent{}, noAgent(stored.State)
 	}
-	c, server, err := svc.Owner.Client()
+	host := svc.host(e.Passthrough)
+	c, server, err := host.Server.Client()
 	if err != nil {
 		return agent{}, err
 	}
 	if server.Identity != e.ServerIdentity {
 		return agent{}, noAgent(stored.State)
 	}
-	return agent{Execution: e, client: c, server: server}, nil
+	return agent{Execution: e, client: c, server: server, host: host}, nil
 }
 
 // held is for a session that recovery holds. The hold is judged anew with every
@@ -89,12 +91,12 @@ func noAgent(state recovery.SessionState) *userapi.Error {
 // call runs one operation on the agent, also when the user goes away meanwhile.
 // The first operation that a newer credential defeats ends the use of the server
 // (O-002.3).
-func (s *Server) call(ctx context.Context, svc *Services, a agent, do func(context.Context) error) error {
+func (s *Server) call(ctx context.Context, a agent, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), agentTimeout)
 	defer cancel()
 	err := do(ctx)
 	if owner.Rejected(err) {
-		svc.Owner.ReportSuperseded(a.server)
+		a.host.Server.ReportSuperseded(a.server)
 	}
 	return err
 }
@@ -156,7 +158,7 @@ func (s *Server) send(ctx context.Context, svc *Services, a agent, turn store.Tu
 		return turn, err
 	}
 	var sent wire.Turn
-	err := s.call(ctx, svc, a, func(ctx context.Context) (err error) {
+	err := s.call(ctx, a, func(ctx context.Context) (err error) {
 		sent, err = a.client.Prompt(ctx, a.InstanceID, turn.Key, request)
 		return err
 	})
@@ -207,7 +209,7 @@ func (s *Server) cancel(w http.ResponseWriter, r *http.Request, svc *Services) e
 	if err != nil {
 		return err
 	}
-	err = s.call(r.Context(), svc, a, func(ctx context.Context) error { return a.client.Cancel(ctx, a.InstanceID) })
+	err = s.call(r.Context(), a, func(ctx context.Context) error { return a.client.Cancel(ctx, a.InstanceID) })
 	if err != nil {
 		return err
 	}
@@ -227,7 +229,7 @@ func (s *Server) answerPermission(w http.ResponseWriter, r *http.Request, svc *S
 	if err != nil {
 		return err
 	}
-	err = s.call(r.Context(), svc, a, func(ctx context.Context) error {
+	err = s.call(r.Context(), a, func(ctx context.Context) error {
 		return a.client.AnswerPermission(ctx, a.InstanceID, r.PathValue("request"), wire.PermissionAnswer(answer))
 	})
 	if errors.Is(err, &wire.Error{Code: wire.CodeNotFound}) {

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -213,4 +214,28 @@ func TestCancel(t *testing.T) {
 	require.Equal(t, 1, agent.Cancels())
 	agent.Refuse(&wire.Error{Code: wire.CodeNoTurn, Message: "no turn is open"})
 	refused(t, userapi.CodeConflict, b.Cancel(t.Context(), id))
+}
+
+// S-001.9: the requests that wait are found behind pages of others and of
+// updates, also by a backend that sees the session for the first time.
+func TestPermissionsOfALongTranscript(t *testing.T) {
+	b := serve(t)
+	id, agent := b.running(t)
+	const asked = 250
+	for n := range asked {
+		request := strconv.Itoa(n)
+		agent.Append(t, wire.EventPermissionRequest, "t-1", wire.PermissionRequested{RequestID: request})
+		updates(t, agent, 1)
+		if n > 0 {
+			agent.Append(t, wire.EventPermissionSettled, "t-1", wire.PermissionSettled{RequestID: request, Cancelled: true})
+		}
+	}
+	s := b.position(t, id, 3*asked-1)
+	require.Len(t, s.Pending, 1)
+	require.Equal(t, "0", s.Pending[0].RequestID)
+
+	updates(t, agent, 1)
+	require.Len(t, b.position(t, id, 3*asked).Pending, 1)
+	agent.Append(t, wire.EventPermissionSettled, "t-1", wire.PermissionSettled{RequestID: "0", Cancelled: true})
+	require.Empty(t, b.position(t, id, 3*asked+1).Pending)
 }

@@ -12,7 +12,7 @@ import (
 func (s *Server) view(ctx context.Context, svc *Services, session store.Session) (userapi.Session, error) {
 	out := userapi.Session{
 		ID: session.ID, TaskID: session.TaskID, Title: session.TaskTitle, TaskState: session.TaskState,
-		State: session.State, ProfileID: session.ProfileID, Cause: remarkable(session.Cause),
+		State: session.State, ProfileID: session.ProfileID, Passthrough: session.Passthrough, Cause: remarkable(session.Cause),
 		Position: session.Position, CreatedAt: session.CreatedAt, UpdatedAt: session.UpdatedAt,
 	}
 	turn, err := svc.Store.LastTurn(ctx, svc.Installation, session.ID)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	temporal "go.temporal.io/sdk/client"
@@ -19,6 +20,7 @@ import (
 	"github.com/kandev/recovery/internal/backend/liveness"
 	"github.com/kandev/recovery/internal/backend/owner"
 	"github.com/kandev/recovery/internal/backend/pump"
+	"github.com/kandev/recovery/internal/backend/survival"
 	"github.com/kandev/recovery/internal/config"
 	"github.com/kandev/recovery/internal/home"
 	"github.com/kandev/recovery/internal/sealedcopy"
@@ -36,6 +38,11 @@ type Config struct {
 	Logger   *zap.Logger
 	// Temporal are the connection options; the environment's TEMPORAL_*.
 	Temporal temporal.Options
+	// Source is where the next start finds its settings.
+	Source config.Source
+	// Availability reports whether a control server can outlive this process, and
+	// if not, a machine-readable reason (S-005.4). Nil means launch.Availability.
+	Availability func() (ok bool, reason string)
 }
 
 // teardownTimeout bounds each step of a teardown.
@@ -45,6 +52,7 @@ const teardownTimeout = 10 * time.Second
 type boot struct {
 	cfg      Config
 	counters *counters.Counters
+	survival *survival.Capability
 	status   *status
 	api      *api.Server
 
@@ -60,6 +68,9 @@ type boot struct {
 	acts       worker.Activities
 	engine     *worker.Engine
 
+	passthrough passthrough
+	pass        atomic.Int64 // newest recovery pass
+
 	mu      sync.Mutex
 	closers []func()
 }
@@ -69,11 +80,12 @@ type boot struct {
 // unusable connection string. With the survival capability on, no agent and no
 // control server is stopped, whichever way it returns (S-001.1).
 func Run(ctx context.Context, cfg Config) error {
-	b := &boot{cfg: cfg, counters: counters.New(cfg.Logger), status: newStatus(cfg)}
+	b := &boot{cfg: cfg, counters: counters.New(cfg.Logger), survival: newSurvival(cfg)}
+	b.status = newStatus(cfg, b.survival.State())
 	defer b.close()
 	b.api = api.New(api.Config{
 		Address: cfg.Settings.ServerAddress, Token: cfg.Home.Token(), Status: b.status.page,
-		Counters: b.counters, Logger: cfg.Logger,
+		Counters: b.counters, Survival: b.survival, Logger: cfg.Logger,
 	})
 	address, err := b.api.Listen()
 	if err != nil {
@@ -104,12 +116,12 @@ func Run(ctx context.Context, cfg Config) error {
 		cancel()
 		<-failed
 	}
-	cfg.Logger.Info("shutting down", zap.Bool("agents_survive", cfg.Settings.AgentSurvival))
+	cfg.Logger.Info("shutting down", zap.Bool("agents_survive", b.survival.Active()))
 	return nil
 }
 
-// recover brings the boot from "listening" to "serving". It returns nil when it
-// serves or when ctx has ended.
+// recover brings the boot from "listening" to "serving", and keeps it there until
+// ctx ends.
 func (b *boot) recover(ctx context.Context) error {
 	sealer, err := seal.Open(b.cfg.Home.Path())
 	if err != nil {
@@ -128,9 +140,16 @@ func (b *boot) recover(ctx context.Context) error {
 		return err
 	}
 	b.onClose(bootWorker.Stop)
+	b.assemblePassthrough()
+	passthroughWorker, err := worker.StartPassthrough(b.temporal, b.cfg.Home.Installation(), b.passthrough.instances, b.passthrough.sessions)
+	if err != nil {
+		return err
+	}
+	b.onClose(passthroughWorker.Stop)
 	b.api.Serve(api.Services{
 		Installation: b.cfg.Home.Installation(), BootID: b.cfg.BootID, Store: b.store,
 		Executions: b.executions, Owner: b.owner, Engine: engine{b.engine}, Changes: b.changes, Liveness: b.liveness,
+		Passthrough: b.passthrough.host(),
 	})
 	if err := b.runPasses(ctx, reports); err != nil {
 		return err
@@ -145,7 +164,7 @@ func (b *boot) recover(ctx context.Context) error {
 	}
 	b.status.serving()
 	b.cfg.Logger.Info("serving")
-	return nil
+	return b.attend(ctx, reports)
 }
 
 // assemble builds what lives as long as this boot and returns where the passes
@@ -167,7 +186,7 @@ func (b *boot) assemble(labelled bool) <-chan calls.ReportInput {
 	b.status.watch(b.owner)
 	b.pumps = pump.New(pump.Config{
 		Installation: inst, BootID: b.cfg.BootID, Journal: b.store, Source: b.owner,
-		Notifier: b.changes, Logger: b.cfg.Logger, Ended: b.agentEnded,
+		Notifier: b.changes, Logger: b.cfg.Logger, Ended: b.agentEnded(b.owner), Committed: b.counters.EventCommitted,
 	})
 	b.onClose(b.pumps.StopAll)
 	b.engine = &worker.Engine{
@@ -184,7 +203,7 @@ func (b *boot) assemble(labelled bool) <-chan calls.ReportInput {
 	report, reports := b.reports()
 	b.acts = worker.Activities{
 		Control: &activities.Control{
-			Store: b.store, Copy: b.copy, Owner: b.owner, Launch: b.launch, Survival: b.survives(), Counters: b.counters,
+			Store: b.store, Copy: b.copy, Owner: b.owner, Launch: b.launch, Survival: b.survival.Active(), Counters: b.counters,
 			Logger: b.cfg.Logger, Installation: inst,
 			BootID: b.cfg.BootID, Home: b.cfg.Home.Path(), ReadTimeout: s.Agentctl.ReadTimeout,
 		},
@@ -193,11 +212,11 @@ func (b *boot) assemble(labelled bool) <-chan calls.ReportInput {
 			Installation: inst, BootID: b.cfg.BootID, Report: report,
 		},
 		Instances: &activities.Instances{
-			Store: b.store, Owner: b.owner, Executions: b.executions, Pumps: b.pumps, Counters: b.counters,
+			Store: b.store, Source: b.owner, Executions: b.executions, Pumps: b.pumps, Counters: b.counters,
 			Logger: b.cfg.Logger, Installation: inst, BootID: b.cfg.BootID, ReadTimeout: s.Agentctl.ReadTimeout,
 		},
 		Sessions: &activities.Sessions{
-			Store: b.store, Owner: b.owner, Executions: b.executions, Pumps: b.pumps, Liveness: b.liveness, Counters: b.counters,
+			Store: b.store, Source: b.owner, Executions: b.executions, Pumps: b.pumps, Liveness: b.liveness, Counters: b.counters,
 			Logger: b.cfg.Logger, Installation: inst, BootID: b.cfg.BootID, ReadTimeout: s.Agentctl.ReadTimeout,
 		},
 	}

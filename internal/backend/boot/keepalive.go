@@ -16,7 +16,7 @@ import (
 // is nothing to keep: the pass ends what is left (S-005.5).
 func (b *boot) keepAlive(sealer *seal.Key) {
 	b.copy = sealedcopy.In(b.cfg.Home.Path(), sealer)
-	if !b.survives() {
+	if !b.survival.Active() {
 		return
 	}
 	b.keeper = keepalive.Start(keepalive.Config{

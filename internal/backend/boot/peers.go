@@ -15,6 +15,7 @@ import (
 
 	"github.com/kandev/recovery/agentctl/launch"
 	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/internal/backend/survival"
 	"github.com/kandev/recovery/store"
 	"github.com/kandev/recovery/store/seal"
 	"github.com/kandev/recovery/userapi"
@@ -112,17 +113,7 @@ func (b *boot) registerAttributes(ctx context.Context) bool {
 
 // launch starts a control server as the settings say.
 func (b *boot) launch(ctx context.Context) (*launch.Launched, error) {
-	s := b.cfg.Settings
-	launched, err := launch.Start(ctx, launch.Spec{
-		Executable: s.Agentctl.Executable, HTTPTimeout: callTimeout, Logger: b.cfg.Logger,
-		Config: wire.StartConfig{
-			Home: b.cfg.Home.Path(), Host: s.Agentctl.Host, Port: s.Agentctl.Port,
-			Detached:        b.survives(),
-			UnownedPeriodMS: s.Agentctl.UnownedPeriod.Milliseconds(),
-			IdleTimeoutMS:   s.Agentctl.IdleTimeout.Milliseconds(),
-			EventLimit:      s.Agentctl.DetachedEventLimit,
-		},
-	})
+	launched, err := b.start(ctx, b.startConfig())
 	if err != nil {
 		b.status.waiting(userapi.PhaseRecovering, "the control server to start; the backend's log says why it does not")
 		return nil, fmt.Errorf("start control server: %w", err)
@@ -130,10 +121,31 @@ func (b *boot) launch(ctx context.Context) (*launch.Launched, error) {
 	return launched, nil
 }
 
-// survives reports whether the survival capability is on and available here.
-func (b *boot) survives() bool {
-	available, _ := launch.Availability()
-	return b.cfg.Settings.AgentSurvival && available
+func (b *boot) startConfig() wire.StartConfig {
+	s := b.cfg.Settings.Agentctl
+	return wire.StartConfig{
+		Home: b.cfg.Home.Path(), Host: s.Host, Port: s.Port,
+		Detached:        b.survival.Active(),
+		UnownedPeriodMS: s.UnownedPeriod.Milliseconds(),
+		IdleTimeoutMS:   s.IdleTimeout.Milliseconds(),
+		EventLimit:      s.DetachedEventLimit,
+	}
+}
+
+func (b *boot) start(ctx context.Context, config wire.StartConfig) (*launch.Launched, error) {
+	return launch.Start(ctx, launch.Spec{
+		Executable: b.cfg.Settings.Agentctl.Executable, HTTPTimeout: callTimeout, Logger: b.cfg.Logger, Config: config,
+	})
+}
+
+func newSurvival(cfg Config) *survival.Capability {
+	available := cfg.Availability
+	if available == nil {
+		available = launch.Availability
+	}
+	return &survival.Capability{
+		InForce: cfg.Settings.AgentSurvival, Availability: available, Source: cfg.Source, Logger: cfg.Logger,
+	}
 }
 
 // temporalLog writes the SDK's log through zap.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/kandev/recovery/activities/calls"
-	"github.com/kandev/recovery/agentctl/launch"
 	"github.com/kandev/recovery/internal/backend/keepalive"
 	"github.com/kandev/recovery/internal/backend/owner"
 	"github.com/kandev/recovery/userapi"
@@ -21,24 +20,13 @@ type status struct {
 	keeper *keepalive.Keeper
 }
 
-func newStatus(cfg Config) *status {
+func newStatus(cfg Config, survival userapi.Survival) *status {
 	s := &status{started: time.Now()}
 	s.shown = userapi.Status{
 		BootID: cfg.BootID, Installation: cfg.Home.Installation(), StartedAt: s.started,
-		Phase: userapi.PhaseWaitingPostgres, WaitingFor: postgres, Survival: survival(cfg.Settings.AgentSurvival),
+		Phase: userapi.PhaseWaitingPostgres, WaitingFor: postgres, Survival: survival,
 	}
 	return s
-}
-
-// survival tells on, off and unavailable apart (S-005.4).
-func survival(on bool) userapi.Survival {
-	if available, reason := launch.Availability(); !available {
-		return userapi.Survival{State: "unavailable", Reason: reason}
-	}
-	if on {
-		return userapi.Survival{State: "on"}
-	}
-	return userapi.Survival{State: "off"}
 }
 
 // page returns the status of this moment.

@@ -1,6 +1,7 @@
 // Package counters counts what recovery decides in one boot of the backend, and
 // writes one log line of a fixed message for every count (W-9). Activities may be
 // repeated, so that a decision is counted once however often it is reported.
+// Beside the counters it keeps how far the transcripts are behind the agents.
 package counters
 
 import (
@@ -20,6 +21,7 @@ type Counters struct {
 	logger   *zap.Logger
 	registry *prometheus.Registry
 	counters map[string]*prometheus.CounterVec // by metric name
+	lag      prometheus.Summary
 
 	mu   sync.Mutex
 	seen map[decision]bool
@@ -37,8 +39,9 @@ type decision struct {
 func New(logger *zap.Logger) *Counters {
 	c := &Counters{
 		logger: logger, registry: prometheus.NewRegistry(),
-		counters: make(map[string]*prometheus.CounterVec), seen: make(map[decision]bool),
+		counters: make(map[string]*prometheus.CounterVec), seen: make(map[decision]bool), lag: newLag(),
 	}
+	c.registry.MustRegister(c.lag)
 	for _, m := range metrics() {
 		var labels []string
 		if m.label != "" {

@@ -5,9 +5,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -28,11 +30,15 @@ func scrape(t *testing.T, c *Counters) (series map[string]string, names []string
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
 		if name, ok := strings.CutPrefix(lines.Text(), "# TYPE "); ok {
-			require.Contains(t, name, " counter")
+			kind := "counter"
+			if strings.HasPrefix(name, lagName) {
+				kind = "summary"
+			}
+			require.Contains(t, name, " "+kind)
 			names = append(names, strings.Fields(name)[0])
 			continue
 		}
-		if name, value, ok := strings.Cut(lines.Text(), " "); ok && name != "#" && value != "0" {
+		if name, value, ok := strings.Cut(lines.Text(), " "); ok && name != "#" && value != "0" && value != "NaN" {
 			series[strings.TrimPrefix(name, prefix)] = value
 		}
 	}
@@ -135,6 +141,24 @@ func TestCountersAreDocumented(t *testing.T) {
 		expected = append(expected, prefix+m.name)
 	}
 	require.ElementsMatch(t, kept, promised)
+	require.Contains(t, string(page), "| `"+lagName+"{quantile}` |")
+	expected = append(expected, lagName)
 	_, names := scrape(t, New(zap.NewNop()))
 	require.ElementsMatch(t, expected, names)
+}
+
+// The quantiles are those of the times between the two stamps, in seconds.
+func TestCommitLag(t *testing.T) {
+	c := New(zap.NewNop())
+	now := time.Now()
+	for ms := range 1000 {
+		c.EventCommitted(now.Add(-time.Duration(ms+1)*time.Millisecond), now)
+	}
+	series, _ := scrape(t, c)
+	for quantile, want := range map[string]float64{"0.5": 0.5, "0.99": 0.99} {
+		got, err := strconv.ParseFloat(series[`event_commit_lag_seconds{quantile="`+quantile+`"}`], 64)
+		require.NoError(t, err)
+		require.InDelta(t, want, got, 0.02)
+	}
+	require.Equal(t, "1000", series["event_commit_lag_seconds_count"])
 }

@@ -35,6 +35,8 @@ type Server struct {
 	RotationID    uint64
 	UnownedPeriod time.Duration // as the server itself reports it (O-003.2)
 	Adopted       bool          // false: started by this boot
+	PID           int
+	ProcessStart  string // start identity of PID; a PID without it means nothing (B-12)
 }
 
 // Config is what an Owner needs.
@@ -129,19 +131,38 @@ func (o *Owner) LastRenewal() (Server, time.Time, error) {
 // ReportSuperseded is for callers whose operation on the server was Rejected. The first report for a server in use ends its use and
 // tells Config.Superseded; reports about an earlier one do nothing.
 func (o *Owner) ReportSuperseded(server Server) {
+	if !o.drop(server) {
+		return
+	}
+	o.cfg.Logger.Warn("another backend took over the control server",
+		zap.String("server_identity", server.Identity), zap.Uint64("rotation_id", server.RotationID))
+	o.cfg.Superseded(server)
+}
+
+// ReportGone ends the use of a server whose process is proven gone, so that
+// another one can be started. It reports whether that server was in use.
+func (o *Owner) ReportGone(server Server) bool {
+	if !o.drop(server) {
+		return false
+	}
+	o.cfg.Logger.Error("the control server is gone", zap.String("server_identity", server.Identity), zap.Int("pid", server.PID))
+	return true
+}
+
+// drop takes the server out of use, unless another one, or the same one with
+// another credential, is in use by now.
+func (o *Owner) drop(server Server) bool {
 	o.mu.Lock()
 	lost := o.current
 	if lost == nil || lost.server.Identity != server.Identity || lost.server.RotationID != server.RotationID {
 		o.mu.Unlock()
-		return
+		return false
 	}
 	o.current = nil
 	o.mu.Unlock()
 	lost.cancel()
 	lost.client.Close()
-	o.cfg.Logger.Warn("another backend took over the control server",
-		zap.String("server_identity", server.Identity), zap.Uint64("rotation_id", server.RotationID))
-	o.cfg.Superseded(server)
+	return true
 }
 
 // Close ends the renewal and waits for it. The server is left running, and its

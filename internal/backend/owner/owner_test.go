@@ -141,6 +141,24 @@ func TestLateReportAboutEarlierCredential(t *testing.T) {
 	require.Empty(t, superseded)
 }
 
+// S-003.6: a server that is proven gone is out of use at once and without a word
+// about another backend; a report about an earlier tenure changes nothing.
+func TestReportGone(t *testing.T) {
+	server := controltest.Start(t, time.Hour)
+	o, superseded := own(t)
+	o.Use(server.Owner)
+	other := server.Owner
+	other.Identity = "another"
+	require.False(t, o.ReportGone(other))
+	_, _, err := o.Client()
+	require.NoError(t, err)
+	require.True(t, o.ReportGone(server.Owner))
+	_, _, err = o.Client()
+	require.ErrorIs(t, err, owner.ErrNoServer)
+	require.False(t, o.ReportGone(server.Owner))
+	require.Empty(t, superseded)
+}
+
 // O-002.3: what a stranger to the server is told counts as superseded too; other
 // refusals and silence do not.
 func TestRejected(t *testing.T) {

@@ -48,6 +48,9 @@ type Config struct {
 	// pump ask again, until it is stopped. It may call Stop and Start for its
 	// session, but not StopAll.
 	Ended func(ctx context.Context, e Ending) error
+	// Committed is told of every event after its commit, with the time of that
+	// and when the control server had stamped it; nil: nobody.
+	Committed func(at, now time.Time)
 	// RetryFrom and RetryUpTo bound the growing delay between attempts to reach
 	// a peer that does not answer. Zero means 100 ms and 5 s.
 	RetryFrom time.Duration
@@ -76,6 +79,9 @@ func New(cfg Config) *Pumps {
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
+	}
+	if cfg.Committed == nil {
+		cfg.Committed = func(time.Time, time.Time) {}
 	}
 	life, end := context.WithCancel(context.Background())
 	return &Pumps{cfg: cfg, life: life, end: end, running: make(map[string]*pump)}
