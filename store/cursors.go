@@ -22,9 +22,12 @@ func (s *Store) Cursor(ctx context.Context, inst, instance string) (int64, error
 	return seq, wrap("read event cursor", err)
 }
 
-func queueCursor(batch *pgx.Batch, tr transcript, seq int64) {
-	batch.Queue(`
+// setCursor puts the cursor of the batch's instance, which may have none yet,
+// under the lock of its session.
+func setCursor(ctx context.Context, tx pgx.Tx, b Batch, seq int64) error {
+	_, err := tx.Exec(ctx, `
 		INSERT INTO event_cursors (installation_id, instance_id, session_id, seq) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (installation_id, instance_id) DO UPDATE SET seq = excluded.seq`,
-		tr.inst, tr.instance, tr.session, seq)
+		b.Installation, b.InstanceID, b.SessionID, seq)
+	return err
 }

@@ -39,23 +39,42 @@ type Batch struct {
 // not known whether the commit took place. An *EventGapError, matching
 // ErrEventGap, refuses a batch that does not continue at the cursor or has a
 // hole in itself; nothing of it is written.
+//
+// A batch of mere events that begins at the cursor, as nearly all do, is one
+// statement, and so one round trip and one flush of the log. What that statement
+// finds otherwise goes the longer way: an instance's first batch, one that
+// repeats, one that tells of turns.
 func (s *Store) CommitEvents(ctx context.Context, b Batch) (committed int64, err error) {
-	err = s.inTx(ctx, "commit events", func(tx pgx.Tx) error {
-		tr, err := lockTranscript(ctx, tx, b.Installation, b.SessionID, b.InstanceID)
+	const op = "commit events"
+	if b.mere() {
+		c, err := newContinued(b, b.Events)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		fresh, err := continuation(b.Events, tr.cursor)
-		if err != nil {
-			return err
+		if done, err := c.append(ctx, s.pool); err != nil || done {
+			return c.last(), wrap(op, err)
 		}
-		committed = tr.cursor + int64(len(fresh))
-		if err := tr.append(ctx, tx, fresh); err != nil {
-			return err
-		}
-		return settleTurns(ctx, tx, b)
+	}
+	err = s.inTx(ctx, op, func(tx pgx.Tx) error {
+		committed, err = commitBatch(ctx, tx, b)
+		return err
 	})
 	return committed, err
+}
+
+func commitBatch(ctx context.Context, tx pgx.Tx, b Batch) (committed int64, err error) {
+	cursor, err := lockTranscript(ctx, tx, b.Installation, b.SessionID, b.InstanceID)
+	if err != nil {
+		return 0, err
+	}
+	fresh, err := continuation(b.Events, cursor)
+	if err != nil {
+		return 0, err
+	}
+	if err := appendAt(ctx, tx, b, fresh); err != nil {
+		return 0, err
+	}
+	return cursor + int64(len(fresh)), settleTurns(ctx, tx, b)
 }
 
 // continuation drops what is committed, and checks that the rest follows.
@@ -71,69 +90,53 @@ func continuation(events []EventRow, cursor int64) ([]EventRow, error) {
 	return events, nil
 }
 
-// transcript is the end of a session's events, as one instance continues it.
-type transcript struct {
-	inst, session, instance string
-	position                int64 // newest of the session
-	cursor                  int64 // newest number of the instance
-}
-
 // lockTranscript locks the session's row and reads the instance's cursor, in
 // one round trip. The cursor is a statement of its own, because only a
 // statement that begins after the lock was granted sees what its last holder
-// committed. It reads less than lockSession: statements are planned each time,
-// and this is the one that runs most.
-func lockTranscript(ctx context.Context, tx pgx.Tx, inst, session, instance string) (transcript, error) {
-	tr := transcript{inst: inst, session: session, instance: instance}
-	owner := session
+// committed.
+func lockTranscript(ctx context.Context, tx pgx.Tx, inst, session, instance string) (cursor int64, err error) {
+	owner, found := session, false
 	batch := &pgx.Batch{}
 	batch.Queue(`
-		SELECT last_position FROM task_sessions WHERE installation_id = $1 AND id = $2 FOR NO KEY UPDATE`,
-		inst, session).QueryRow(func(row pgx.Row) error { return row.Scan(&tr.position) })
+		SELECT true FROM task_sessions WHERE installation_id = $1 AND id = $2 FOR NO KEY UPDATE`,
+		inst, session).QueryRow(func(row pgx.Row) error { return row.Scan(&found) })
 	batch.Queue(selectCursor, inst, instance).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&tr.cursor, &owner}, func() error { return nil })
+		_, err := pgx.ForEachRow(rows, []any{&cursor, &owner}, func() error { return nil })
 		return err
 	})
-	err := execAll(ctx, tx, batch)
+	err = execAll(ctx, tx, batch)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return tr, ErrNoSession
+		return 0, ErrNoSession
 	case err != nil:
-		return tr, err
+		return 0, err
 	case owner != session:
-		return tr, fmt.Errorf("instance %s belongs to another session", instance)
+		return 0, fmt.Errorf("instance %s belongs to another session", instance)
 	}
-	return tr, nil
+	return cursor, nil
 }
 
-// append writes consecutive events behind the newest position.
-func (tr transcript) append(ctx context.Context, tx pgx.Tx, events []EventRow) error {
+// errCursorMoved cannot happen to the holder of the session's lock.
+var errCursorMoved = errors.New("the event cursor moved under the session's lock")
+
+// appendAt writes consecutive events under the lock of lockTranscript, having set
+// the cursor to right before them.
+func appendAt(ctx context.Context, tx pgx.Tx, b Batch, events []EventRow) error {
 	if len(events) == 0 {
 		return nil
 	}
-	n := len(events)
-	seqs, ats := make([]int64, n), make([]time.Time, n)
-	kinds, turns, payloads := make([]string, n), make([]string, n), make([]string, n)
-	for i, e := range events {
-		payload, err := cleanJSON(e.Payload)
-		if err != nil {
-			return err
-		}
-		seqs[i], ats[i], payloads[i] = e.Seq, micros(e.At), payload
-		kinds[i], turns[i] = cleanText(e.Kind), cleanText(e.TurnID)
+	c, err := newContinued(b, events)
+	if err != nil {
+		return err
 	}
-	batch := &pgx.Batch{}
-	batch.Queue(`
-		INSERT INTO agent_events (installation_id, session_id, position, instance_id, seq, kind, turn_id, at, payload)
-		SELECT $1, $2, $3 + u.number, $4, u.seq, u.kind, u.turn_id, u.at, u.payload
-		FROM unnest($5::bigint[], $6::text[], $7::text[], $8::timestamptz[], $9::text[])
-		     WITH ORDINALITY AS u (seq, kind, turn_id, at, payload, number)`,
-		tr.inst, tr.session, tr.position, tr.instance, seqs, kinds, turns, ats, payloads)
-	queueCursor(batch, tr, seqs[n-1])
-	batch.Queue(`
-		UPDATE task_sessions SET last_position = $3 WHERE installation_id = $1 AND id = $2`,
-		tr.inst, tr.session, tr.position+int64(n))
-	return execAll(ctx, tx, batch)
+	if err := setCursor(ctx, tx, b, c.after); err != nil {
+		return err
+	}
+	done, err := c.append(ctx, tx)
+	if err == nil && !done {
+		return errCursorMoved
+	}
+	return err
 }
 
 // settleTurns applies what the events say about turns; those that are applied
@@ -178,18 +181,18 @@ const EventKindGap = "gap"
 // that is none, changes nothing.
 func (s *Store) CommitGap(ctx context.Context, g Gap) (committed int64, err error) {
 	err = s.inTx(ctx, "commit gap", func(tx pgx.Tx) error {
-		tr, err := lockTranscript(ctx, tx, g.Installation, g.SessionID, g.InstanceID)
+		cursor, err := lockTranscript(ctx, tx, g.Installation, g.SessionID, g.InstanceID)
 		if err != nil {
 			return err
 		}
-		committed = max(tr.cursor, g.Next-1)
-		if committed == tr.cursor {
+		committed = max(cursor, g.Next-1)
+		if committed == cursor {
 			return nil
 		}
-		payload := fmt.Sprintf(`{"first":%d,"last":%d}`, tr.cursor+1, committed)
-		return tr.append(ctx, tx, []EventRow{
-			{Seq: committed, Kind: EventKindGap, At: g.At, Payload: json.RawMessage(payload)},
-		})
+		payload := fmt.Sprintf(`{"first":%d,"last":%d}`, cursor+1, committed)
+		mark := EventRow{Seq: committed, Kind: EventKindGap, At: g.At, Payload: json.RawMessage(payload)}
+		b := Batch{Installation: g.Installation, SessionID: g.SessionID, InstanceID: g.InstanceID}
+		return appendAt(ctx, tx, b, []EventRow{mark})
 	})
 	return committed, err
 }

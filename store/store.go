@@ -30,9 +30,16 @@ type Store struct {
 	sealer Sealer
 }
 
+// DefaultConnections is how many connections a Store opens at most if its
+// connection string does not say. Sessions commit one by one, and their commits
+// share a flush of the log only while they are under way together; each costs a
+// process of Postgres.
+const DefaultConnections = 16
+
 // Open checks the connection string and returns a Store; it does not contact
 // Postgres, which may be away for now (W-8). The number of connections is the
-// string's pool_max_conns. Errors never contain the connection string.
+// string's pool_max_conns, or DefaultConnections. Errors never contain the
+// connection string.
 //
 // Statements run in pgx's "exec" mode: one round trip, with an unnamed
 // statement that the server forgets. The default mode prepares named
@@ -47,11 +54,25 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 		return nil, errors.New("database.dsn is not a valid Postgres connection string")
 	}
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	if !limitsConnections(dsn) {
+		cfg.MaxConns = DefaultConnections
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open the connection pool: %w", err)
 	}
 	return &Store{pool: pool, logger: opts.Logger, sealer: opts.Sealer}, nil
+}
+
+// limitsConnections reports whether a valid connection string has the pool's own
+// limit, which the pool takes out of what is sent to Postgres.
+func limitsConnections(dsn string) bool {
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return false
+	}
+	_, limited := cfg.RuntimeParams["pool_max_conns"]
+	return limited
 }
 
 // Ping reports whether Postgres answers; otherwise the error matches

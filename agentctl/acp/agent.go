@@ -4,8 +4,9 @@
 // A tap reads the agent's output line by line, ahead of the SDK: it records
 // updates, permission requests and turn ends in the order of the lines, and a
 // recorder that blocks stops the reading, so that the agent blocks in its own
-// write (S-001.6, B-9). The SDK, which cannot push back, gets only answers to
-// calls and requests that it refuses. The agent's input has a queue and a
+// write (S-001.6, B-9). The SDK, which cannot push back, gets only answers to its
+// calls, and ends once they have opened the conversation: its buffers are most of
+// what an idle agent would cost. The agent's input has a queue and a
 // writer of its own, so that neither a paused output nor an agent that does not
 // read delays a cancellation or a stop.
 package acp
@@ -32,11 +33,17 @@ const DefaultMaxFrame = 8 << 20
 // read any more.
 const farewell = 100 * time.Millisecond
 
-// Recorder keeps events in the order of its calls. Append may block; a done ctx
-// ends the wait. After an error the event is lost, and later ones are still
-// offered.
+// Recorder keeps events in the order of its calls, for somebody who reads them.
 type Recorder interface {
+	// Append keeps an event and returns its number, which is above 0. It may
+	// block; a done ctx ends the wait. After an error the event is lost, and
+	// later ones are still offered.
 	Append(ctx context.Context, kind wire.EventKind, turnID string, payload json.RawMessage) (int64, error)
+	// Stalled waits until an event that is about to be appended has reached its
+	// reader, and returns false; it returns true if there is a reader that takes
+	// nothing for too long. The event's number comes over appended, if it is
+	// ever appended. A done ctx ends the wait with false.
+	Stalled(ctx context.Context, appended <-chan int64) bool
 }
 
 // Hooks are called by the goroutine that reads the agent's output. They must
@@ -68,6 +75,7 @@ type Agent struct {
 	stdin  *stdinQueue
 	talk   *conversation
 	conn   *sdk.Connection
+	toSDK  *io.PipeWriter     // its end is the SDK's
 	cancel context.CancelFunc // frees a blocked recorder
 	done   chan struct{}
 	logger *zap.Logger
@@ -82,11 +90,11 @@ func Open(cfg Config) *Agent {
 	journal := newJournal(ctx, cfg.Recorder, cfg.Logger)
 	talk := newConversation(stdin, journal)
 	fromTap, toSDK := io.Pipe()
-	conn := sdk.NewConnection(refuse, outgoing{stdin: stdin, talk: talk}, fromTap)
+	conn := sdk.NewConnection(nil, outgoing{stdin: stdin, talk: talk}, fromTap)
 	// The SDK's own records quote raw lines (B-9).
 	conn.SetLogger(slog.New(slog.DiscardHandler))
 	a := &Agent{
-		stdout: cfg.Stdout, stdin: stdin, talk: talk, conn: conn,
+		stdout: cfg.Stdout, stdin: stdin, talk: talk, conn: conn, toSDK: toSDK,
 		cancel: cancel, done: make(chan struct{}), logger: cfg.Logger,
 	}
 	t := &tap{
@@ -107,12 +115,6 @@ func maxFrame(n int) int {
 		return DefaultMaxFrame
 	}
 	return n
-}
-
-// refuse answers every request that reaches the SDK: this client offers no
-// files and no terminals, and permissions are answered elsewhere.
-func refuse(_ context.Context, method string, _ json.RawMessage) (any, *sdk.RequestError) {
-	return nil, sdk.NewMethodNotFound(method)
 }
 
 // Done is closed when the agent's output has ended, what it said is recorded,

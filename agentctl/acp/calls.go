@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	sdk "github.com/coder/acp-go-sdk"
 )
@@ -53,7 +54,7 @@ func (a *Agent) NewSession(ctx context.Context, cwd string) (string, error) {
 	if res.SessionId == "" {
 		return "", fmt.Errorf("%w: a new session has no id", ErrProtocol)
 	}
-	a.talk.opened(string(res.SessionId))
+	a.opened(string(res.SessionId))
 	return string(res.SessionId), nil
 }
 
@@ -77,9 +78,15 @@ func (a *Agent) ResumeSession(ctx context.Context, cwd, id string) error {
 
 func (a *Agent) reopened(id string, err error) error {
 	if err == nil {
-		a.talk.opened(id)
+		a.opened(id)
 	}
 	return err
+}
+
+// opened ends the SDK, which has no further call to make.
+func (a *Agent) opened(sessionID string) {
+	a.talk.opened(sessionID)
+	a.toSDK.CloseWithError(io.EOF)
 }
 
 func call[T any](ctx context.Context, a *Agent, method string, params any) (T, error) {

@@ -58,12 +58,14 @@ func (j *journal) post(e entry) {
 }
 
 // record returns when the posted entries and these are recorded, or cannot be.
-func (j *journal) record(entries ...entry) {
+// It gives the number of the last one, 0 if that could not be recorded.
+func (j *journal) record(entries ...entry) (seq int64) {
 	j.order.Lock()
 	defer j.order.Unlock()
 	for _, e := range append(j.takePosts(), entries...) {
-		j.append(e)
+		seq = j.append(e)
 	}
+	return seq
 }
 
 func (j *journal) takePosts() []entry {
@@ -74,12 +76,15 @@ func (j *journal) takePosts() []entry {
 	return posts
 }
 
-func (j *journal) append(e entry) {
-	if _, err := j.recorder.Append(j.ctx, e.kind, e.turnID, e.payload); err != nil {
+func (j *journal) append(e entry) (seq int64) {
+	seq, err := j.recorder.Append(j.ctx, e.kind, e.turnID, e.payload)
+	if err != nil {
 		j.warn.Do(func() {
 			j.logger.Warn("agent_events_not_recorded", zap.String("kind", string(e.kind)), zap.Error(err))
 		})
+		return 0
 	}
+	return seq
 }
 
 // run records posts while the agent is silent, until stop is closed.

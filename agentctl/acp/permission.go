@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -17,7 +18,9 @@ type permission struct {
 	id      string
 	rpcID   json.RawMessage
 	turnID  string
-	options []string // ids offered; an answer must be one of them
+	options []string        // ids offered; an answer must be one of them
+	open    context.Context // until it is settled
+	over    context.CancelFunc
 }
 
 // ask registers a request before it is announced, so that an answer can come at
@@ -30,6 +33,7 @@ func (c *conversation) ask(rpcID json.RawMessage, options []string) (p *permissi
 	p = &permission{
 		id: c.askPrefix + strconv.Itoa(c.askedUntil), rpcID: rpcID, turnID: c.turnID(), options: options,
 	}
+	p.open, p.over = context.WithCancel(context.Background())
 	c.pending[p.id] = p
 	return p, c.ended || (c.open != nil && c.open.cancelled)
 }
@@ -87,6 +91,7 @@ func (c *conversation) settle(p *permission, answer wire.PermissionAnswer) error
 
 func (c *conversation) settled(p *permission, answer wire.PermissionAnswer) {
 	delete(c.pending, p.id)
+	p.over()
 	c.journal.post(newEntry(wire.EventPermissionSettled, p.turnID, wire.PermissionSettled{
 		RequestID: p.id, OptionID: answer.OptionID, Cancelled: answer.Cancelled,
 	}))
@@ -121,7 +126,8 @@ func cmpAsked(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// settleOne cancels a request that nobody will be asked about.
+// settleOne cancels a request that nobody will be asked about, unless it is
+// settled already.
 func (c *conversation) settleOne(one *permission) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

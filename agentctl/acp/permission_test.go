@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -87,4 +88,72 @@ func TestMalformedPermission(t *testing.T) {
 		require.Contains(t, string(s.hear("").Error), "-32602", params)
 	}
 	require.Empty(t, s.notes.all())
+}
+
+// S-001.9: a request that meets a stalled reader is cancelled on the agent's
+// behalf, also when it is not even recorded yet; the record keeps the order, and
+// an answer comes too late.
+func TestStalledReaderCancelsPermission(t *testing.T) {
+	s := open(t)
+	s.prompt("t-1")
+	s.awaitKinds("turn_started")
+	s.notes.pause()
+	s.say(askLine+"\n", "7")
+	s.notes.stalls <- struct{}{}
+	m := s.hear("")
+	require.Equal(t, "7", string(m.ID))
+	require.JSONEq(t, `{"outcome":{"outcome":"cancelled"}}`, string(m.Result))
+	require.Len(t, s.notes.all(), 1, "the log has no room yet")
+	s.notes.resume()
+	s.eventually(func() bool { return len(s.notes.all()) == 3 })
+	s.awaitKinds("turn_started", "permission_request", "permission_settled")
+	var settled wire.PermissionSettled
+	require.NoError(t, json.Unmarshal(s.notes.all()[2].Payload, &settled))
+	require.True(t, settled.Cancelled)
+	require.ErrorIs(t, s.agent.AnswerPermission(settled.RequestID, wire.PermissionAnswer{OptionID: "yes"}), ErrPermissionSettled)
+}
+
+// S-001.9: of two answers and the cancellation for a stalled reader, whichever
+// comes first is the only one: the agent is told once, the record says the same,
+// and the others learn that it is settled.
+func TestPermissionIsSettledOnce(t *testing.T) {
+	s := open(t)
+	s.prompt("t-1")
+	for n := range 100 {
+		id := s.ask(fmt.Sprint(n))
+		answers := make(chan error, 2)
+		for _, option := range []string{"yes", "no"} {
+			go func() { answers <- s.agent.AnswerPermission(id, wire.PermissionAnswer{OptionID: option}) }()
+		}
+		s.notes.stalls <- struct{}{}
+		told := s.hear("")
+		require.Equal(t, fmt.Sprint(n), string(told.ID))
+		won := 0
+		for range 2 {
+			if err := <-answers; err == nil {
+				won++
+			} else {
+				require.ErrorIs(t, err, ErrPermissionSettled)
+			}
+		}
+		s.eventually(func() bool { return len(s.recorded(wire.EventPermissionSettled)) == n+1 })
+		var settled wire.PermissionSettled
+		require.NoError(t, json.Unmarshal(s.recorded(wire.EventPermissionSettled)[n].Payload, &settled))
+		require.Equal(t, id, settled.RequestID)
+		require.Equal(t, settled.Cancelled, won == 0)
+		require.Contains(t, string(told.Result), map[bool]string{true: `"cancelled"`, false: `"` + settled.OptionID + `"`}[settled.Cancelled])
+		select {
+		case <-s.notes.stalls: // the watch was over before
+		default:
+		}
+	}
+	s.awaitKinds(append([]string{"turn_started"}, repeat(100, "permission_request", "permission_settled")...)...)
+}
+
+func repeat(n int, words ...string) []string {
+	var all []string
+	for range n {
+		all = append(all, words...)
+	}
+	return all
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,67 +23,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const patience = 10 * time.Second
 
 var epoch = time.Date(2024, 2, 3, 4, 5, 6, 0, time.UTC)
-
-// notes is a recorder in memory that can be made to block.
-type notes struct {
-	mu     sync.Mutex
-	events []wire.Event
-	change chan struct{}
-	paused bool
-	closed bool
-}
-
-func newNotes() *notes { return &notes{change: make(chan struct{})} }
-
-func (n *notes) set(change func()) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	change()
-	close(n.change)
-	n.change = make(chan struct{})
-}
-
-func (n *notes) pause()  { n.set(func() { n.paused = true }) }
-func (n *notes) resume() { n.set(func() { n.paused = false }) }
-func (n *notes) close()  { n.set(func() { n.closed = true }) }
-
-func (n *notes) Append(ctx context.Context, kind wire.EventKind, turnID string, payload json.RawMessage) (int64, error) {
-	for {
-		n.mu.Lock()
-		if n.closed {
-			n.mu.Unlock()
-			return 0, io.ErrClosedPipe
-		}
-		if !n.paused {
-			n.events = append(n.events, wire.Event{Kind: kind, TurnID: turnID, Payload: payload})
-			seq := len(n.events)
-			n.mu.Unlock()
-			return int64(seq), nil
-		}
-		change := n.change
-		n.mu.Unlock()
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-}
-
-func (n *notes) all() []wire.Event {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return append([]wire.Event(nil), n.events...)
-}
-
-// kinds is what was recorded, in order, as one word an event.
-func (n *notes) kinds() []string {
-	var out []string
-	for _, e := range n.all() {
-		out = append(out, string(e.Kind))
-	}
-	return out
-}
 
 // script is an agent's end of the pipes, driven by the test.
 type script struct {
@@ -154,6 +92,9 @@ func (s *script) update(n int) {
 	s.say(updateLine+"\n", n)
 }
 
+const askLine = `{"jsonrpc":"2.0","id":%s,"method":"session/request_permission",` +
+	`"params":{"options":[{"optionId":"yes"},{"optionId":"no"}]}}`
+
 const updateLine = `{"jsonrpc":"2.0","method":"session/update","params":{"n":%d}}`
 
 // hear reads the next message to the agent, which must be of that method;
@@ -193,7 +134,7 @@ func (s *script) prompt(turnID string) message {
 func (s *script) ask(rpcID string) string {
 	s.t.Helper()
 	before := len(s.recorded(wire.EventPermissionRequest))
-	s.say(`{"jsonrpc":"2.0","id":%s,"method":"session/request_permission","params":{"options":[{"optionId":"yes"},{"optionId":"no"}]}}`+"\n", rpcID)
+	s.say(askLine+"\n", rpcID)
 	s.eventually(func() bool { return len(s.recorded(wire.EventPermissionRequest)) > before })
 	var p wire.PermissionRequested
 	require.NoError(s.t, json.Unmarshal(s.recorded(wire.EventPermissionRequest)[before].Payload, &p))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -37,6 +38,8 @@ type tap struct {
 
 	noise   int // bytes not yet reported
 	noiseAt time.Time
+
+	watches sync.WaitGroup // permission requests that may meet a stalled reader
 }
 
 func (t *tap) run() {
@@ -48,6 +51,7 @@ func (t *tap) run() {
 	t.read()
 	t.toSDK.CloseWithError(io.EOF)
 	t.finish()
+	t.watches.Wait()
 	close(stop)
 	<-stopped
 }
@@ -80,7 +84,8 @@ func (t *tap) handle(m received) {
 	case m.ID != nil && m.Method == sdk.ClientMethodSessionRequestPermission:
 		t.askPermission(m)
 	case m.ID != nil:
-		t.forward(m.raw)
+		// This client offers no files and no terminals.
+		t.refuse(m.ID, sdk.NewMethodNotFound(m.Method))
 	case m.Method == sdk.ClientMethodSessionUpdate && m.Params != nil:
 		t.update(newUpdate(m.Params))
 	case m.Method == methodCancelRequest:
@@ -114,12 +119,33 @@ func (t *tap) askPermission(m received) {
 		return
 	}
 	p, moot := t.talk.ask(m.ID, options)
-	t.record(newEntry(wire.EventPermissionRequest, p.turnID, wire.PermissionRequested{
+	announcement := newEntry(wire.EventPermissionRequest, p.turnID, wire.PermissionRequested{
 		RequestID: p.id, Params: clean(m.Params),
-	}))
+	})
 	if moot {
+		t.record(announcement)
 		t.talk.settleOne(p)
+		return
 	}
+	appended := t.watch(p)
+	if seq := t.record(announcement); seq != 0 {
+		appended <- seq
+	}
+}
+
+// watch cancels a request, as the user would, whose announcement meets a reader
+// that takes nothing (S-001.9). It begins before the request is recorded: that
+// may wait behind what the reader does not take. The caller gives the number
+// once there is one, without waiting.
+func (t *tap) watch(p *permission) (appended chan<- int64) {
+	number := make(chan int64, 1)
+	t.watches.Go(func() {
+		if t.journal.recorder.Stalled(p.open, number) {
+			t.logger.Warn("permission_request_cancelled", zap.String("reason", "reader stalled"))
+			t.talk.settleOne(p)
+		}
+	})
+	return number
 }
 
 func (t *tap) withdraw(params json.RawMessage) {
@@ -221,19 +247,20 @@ func (t *tap) encodeError(id json.RawMessage, reason *sdk.RequestError) ([]byte,
 }
 
 // forward gives the SDK one line. The SDK reads until the pipe is closed, so
-// this does not wait for anybody's answer.
+// this does not wait for anybody's answer. Once the conversation is open it is
+// closed, and what comes answers no call.
 func (t *tap) forward(raw []byte) {
 	line := append(append(make([]byte, 0, len(raw)+1), raw...), '\n')
 	if _, err := t.toSDK.Write(line); err != nil {
-		t.logger.Warn("agent_answer_not_delivered", zap.Error(err))
+		t.logger.Debug("agent_answer_to_nobody", zap.Error(err))
 	}
 }
 
-func (t *tap) record(e entry) {
+func (t *tap) record(e entry) (seq int64) {
 	if t.clock().Sub(t.noiseAt) >= noiseInterval {
 		t.flushNoise()
 	}
-	t.journal.record(e)
+	return t.journal.record(e)
 }
 
 // flushNoise reports the noise since the last report as one event.

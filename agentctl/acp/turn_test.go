@@ -75,6 +75,35 @@ func TestPromptRefusals(t *testing.T) {
 	s.awaitKinds("turn_started", "turn_ended", "turn_started")
 }
 
+// S-004.4: what an agent says again, late or twice, about a turn that is over
+// touches neither that turn nor the one after it.
+func TestLateStopReasons(t *testing.T) {
+	s := open(t)
+	first := s.prompt("t-1")
+	require.NoError(t, s.agent.Cancel())
+	s.hear("session/cancel")
+	s.reply(first, `{"stopReason":"cancelled"}`)
+	require.Equal(t, "t-1", s.awaitEnd().TurnID)
+	s.reply(first, `{"stopReason":"end_turn"}`)
+
+	second := s.prompt("t-2")
+	s.reply(first, `{"stopReason":"cancelled"}`)
+	s.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"cancelled"}}`+"\n", first.ID)
+	s.update(1)
+	s.awaitKinds("turn_started", "turn_ended", "turn_started", "update")
+	require.Empty(t, s.ended)
+	require.ErrorIs(t, s.agent.Prompt("t-3", "k", []json.RawMessage{[]byte(`{}`)}), ErrTurnOpen)
+
+	s.reply(second, `{"stopReason":"end_turn"}`)
+	end := s.awaitEnd()
+	require.Equal(t, "t-2", end.TurnID)
+	require.Equal(t, "end_turn", end.StopReason)
+	s.reply(second, `{"stopReason":"cancelled"}`)
+	s.reply(s.prompt("t-3"), `{"stopReason":"refusal"}`)
+	require.Equal(t, "t-3", s.awaitEnd().TurnID)
+	s.awaitKinds("turn_started", "turn_ended", "turn_started", "update", "turn_ended", "turn_started", "turn_ended")
+}
+
 // A failed turn ends with a word and the agent's code, never with its text.
 func TestFailedTurns(t *testing.T) {
 	for answer, want := range map[string]string{

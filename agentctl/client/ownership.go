@@ -156,6 +156,14 @@ func (c *Client) Details(ctx context.Context) (wire.Details, error) {
 	return details, err
 }
 
+// Memory has the server collect its garbage, which takes milliseconds, and tell
+// what is left. It is for measurements.
+func (c *Client) Memory(ctx context.Context) (wire.Memory, error) {
+	var memory wire.Memory
+	err := c.call(ctx, http.MethodGet, wire.RouteMemory, nil, &memory)
+	return memory, err
+}
+
 // anonymous is the configuration without the credential.
 func (c *Client) anonymous() Config {
 	cfg := c.cfg

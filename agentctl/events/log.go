@@ -36,6 +36,7 @@ type Log struct {
 	bytes    int64        // cost of events
 	next     int64        // number of the next event
 	stream   *Stream      // attached, or nil
+	taken    int64        // newest number that a reader is known to have
 	closed   bool
 	finished bool
 	changed  chan struct{} // closed and replaced at every change
@@ -121,6 +122,7 @@ func (l *Log) Attach(after int64) (*Stream, error) {
 	}
 	s := newStream(l, after)
 	l.stream = s
+	l.taken = max(l.taken, after)
 	l.endIfSettled()
 	l.notify()
 	return s, nil

@@ -3,7 +3,6 @@ package events
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -145,11 +144,7 @@ func TestGap(t *testing.T) {
 func TestNewestStreamWins(t *testing.T) {
 	l := newTestLog(10, 1<<20)
 	older := attach(t, l, 0)
-	result := make(chan error, 1)
-	go func() {
-		_, err := older.Next(context.Background())
-		result <- err
-	}()
+	result := nextLater(older)
 	newer := attach(t, l, 0)
 	require.ErrorIs(t, receive(t, result), ErrNewerStream)
 	<-older.Done()
@@ -205,11 +200,7 @@ func TestCloseFreesProducers(t *testing.T) {
 
 	l = newTestLog(1, 1<<20)
 	s := attach(t, l, 0)
-	result := make(chan error, 1)
-	go func() {
-		_, err := s.Next(context.Background())
-		result <- err
-	}()
+	result := nextLater(s)
 	l.Close()
 	require.ErrorIs(t, receive(t, result), ErrClosed)
 	require.False(t, l.Attached())
@@ -246,35 +237,19 @@ func TestFinish(t *testing.T) {
 func TestFinishWakesReader(t *testing.T) {
 	l := newTestLog(10, 1<<20)
 	s := attach(t, l, 0)
+	result := nextLater(s)
+	l.Finish()
+	require.ErrorIs(t, receive(t, result), ErrFinished)
+}
+
+// nextLater waits for the next batch in another goroutine.
+func nextLater(s *Stream) <-chan error {
 	result := make(chan error, 1)
 	go func() {
 		_, err := s.Next(context.Background())
 		result <- err
 	}()
-	l.Finish()
-	require.ErrorIs(t, receive(t, result), ErrFinished)
-}
-
-// Batches are bounded in events and bytes; one event may exceed the bytes.
-func TestBatches(t *testing.T) {
-	l := newTestLog(2000, 1<<30)
-	for range 600 {
-		add(t, l, `{}`)
-	}
-	half := strings.Repeat("x", batchBytes/2)
-	add(t, l, half)
-	add(t, l, half)
-	add(t, l, strings.Repeat("x", 2*batchBytes))
-	s := attach(t, l, 0)
-	var sizes []int
-	for last := int64(0); last < 603; {
-		batch, err := s.Next(within(t))
-		require.NoError(t, err)
-		require.Equal(t, last+1, batch[0].Seq)
-		last = batch[len(batch)-1].Seq
-		sizes = append(sizes, len(batch))
-	}
-	require.Equal(t, []int{512, 89, 1, 1}, sizes)
+	return result
 }
 
 func TestNextEndsWithContext(t *testing.T) {

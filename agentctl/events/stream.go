@@ -6,7 +6,9 @@ import (
 	"github.com/kandev/recovery/agentctl/wire"
 )
 
-// Bounds of one batch. A single event may exceed the bytes.
+// Bounds of one batch. A single event may exceed the bytes. The same bounds are
+// the window: while more than that is delivered and not acknowledged, nothing
+// is handed out, so that at most two batches are.
 const (
 	batchEvents = 512
 	batchBytes  = 1 << 20
@@ -16,20 +18,25 @@ const (
 // the other methods may be called from anywhere.
 type Stream struct {
 	log       *Log
+	after     int64 // the cursor that it began with
 	delivered int64 // newest number returned by Next, or the cursor
+	handing   bool  // what was returned last is on its way to the reader
 	err       error // why it ended, nil before
 	done      chan struct{}
 }
 
 func newStream(l *Log, after int64) *Stream {
-	return &Stream{log: l, delivered: after, done: make(chan struct{})}
+	return &Stream{log: l, after: after, delivered: after, done: make(chan struct{})}
 }
 
 // Next waits for events after the last ones returned and gives them in order,
-// at least one, about 1 MiB or 512 at most. Once a finished log is delivered it
-// returns ErrFinished, while Ack still works; otherwise its error is Err's, or
-// ctx's.
+// at least one, about 1 MiB or 512 at most. It waits, too, while more than that
+// is returned and not acknowledged. The call says that the reader has taken what
+// was returned before; until then that counts as on its way to it (see
+// Log.Stalled). Once a finished log is delivered it returns ErrFinished, while
+// Ack still works; otherwise its error is Err's, or ctx's.
 func (s *Stream) Next(ctx context.Context) ([]wire.Event, error) {
+	s.arrived()
 	for {
 		batch, changed, err := s.take()
 		if err != nil || len(batch) > 0 {
@@ -43,6 +50,19 @@ func (s *Stream) Next(ctx context.Context) ([]wire.Event, error) {
 	}
 }
 
+// arrived notes that the reader has what was handed out.
+func (s *Stream) arrived() {
+	l := s.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.err != nil || !s.handing {
+		return
+	}
+	s.handing = false
+	l.taken = max(l.taken, s.delivered)
+	l.notify()
+}
+
 func (s *Stream) take() ([]wire.Event, <-chan struct{}, error) {
 	l := s.log
 	l.mu.Lock()
@@ -50,23 +70,39 @@ func (s *Stream) take() ([]wire.Event, <-chan struct{}, error) {
 	if s.err != nil {
 		return nil, nil, s.err
 	}
-	waiting := l.events[s.delivered+1-l.first():]
+	first := l.first()
+	waiting := l.events[s.delivered+1-first:]
 	if len(waiting) == 0 {
 		if l.finished {
 			return nil, nil, ErrFinished
 		}
 		return nil, l.changed, nil
 	}
+	if exhausted(l.events[max(s.after+1-first, 0) : s.delivered+1-first]) {
+		return nil, l.changed, nil
+	}
 	batch := append([]wire.Event(nil), waiting[:batchSize(waiting)]...)
 	s.delivered = batch[len(batch)-1].Seq
+	s.handing = true
+	l.notify()
 	return batch, nil, nil
 }
 
-func batchSize(waiting []wire.Event) int {
-	size := cost(waiting[0])
-	n := 1
-	for n < len(waiting) && n < batchEvents && size+cost(waiting[n]) <= batchBytes {
-		size += cost(waiting[n])
+// exhausted says whether what the reader has not acknowledged is more than one
+// batch may hold.
+func exhausted(outstanding []wire.Event) bool {
+	return fitting(outstanding) < len(outstanding)
+}
+
+// batchSize is how many events the next batch gets: those that fit, but one.
+func batchSize(waiting []wire.Event) int { return max(fitting(waiting), 1) }
+
+// fitting counts the first events that are within the bounds of a batch.
+func fitting(events []wire.Event) int {
+	var size int64
+	n := 0
+	for n < len(events) && n < batchEvents && size+cost(events[n]) <= batchBytes {
+		size += cost(events[n])
 		n++
 	}
 	return n
@@ -87,6 +123,7 @@ func (s *Stream) Ack(seq int64) error {
 	}
 	if n := seq + 1 - l.first(); n > 0 {
 		l.drop(int(n))
+		l.taken = max(l.taken, seq)
 		l.endIfSettled()
 		l.notify()
 	}

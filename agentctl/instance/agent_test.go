@@ -179,7 +179,8 @@ func (a *testAgent) say(ctx context.Context, session sdk.SessionId, text string)
 }
 
 func (a *testAgent) ask(ctx context.Context, session sdk.SessionId) string {
-	r, err := a.conn.RequestPermission(ctx, sdk.RequestPermissionRequest{
+	// The client answers the request of a cancelled turn, as ACP demands.
+	r, err := a.conn.RequestPermission(context.WithoutCancel(ctx), sdk.RequestPermissionRequest{
 		SessionId: session,
 		ToolCall:  sdk.ToolCallUpdate{ToolCallId: "call-1"},
 		Options:   []sdk.PermissionOption{{Kind: sdk.PermissionOptionKindAllowOnce, Name: "Yes", OptionId: "yes"}},

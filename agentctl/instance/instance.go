@@ -139,10 +139,18 @@ func (i *instance) view() wire.Instance {
 	return v
 }
 
+// announcePatience is how long a stalled reader may keep a permission request
+// from being announced before it is cancelled (S-001.9).
+const announcePatience = 5 * time.Second
+
 // recorder appends to the instance's log and notes the activity.
 type recorder struct{ i *instance }
 
 func (r recorder) Append(ctx context.Context, kind wire.EventKind, turnID string, payload json.RawMessage) (int64, error) {
 	r.i.touch()
 	return r.i.log.Append(ctx, kind, turnID, payload)
+}
+
+func (r recorder) Stalled(ctx context.Context, appended <-chan int64) bool {
+	return r.i.log.Stalled(ctx, announcePatience, appended)
 }

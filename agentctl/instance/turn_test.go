@@ -100,6 +100,24 @@ func TestPermissionIsAnsweredOnce(t *testing.T) {
 	require.Contains(t, a.calls(), "answer:yes")
 }
 
+// S-001.9: cancelling the turn answers its outstanding request as cancelled, which
+// the agent hears, and settles it for everybody else.
+func TestCancelAnswersThePermission(t *testing.T) {
+	s := newTestSupervisor(t, nil)
+	a := started(t, s, "one")
+	turn := a.prompt("k", "ask")
+	events := a.read(0, wire.EventPermissionRequest)
+	var asked wire.PermissionRequested
+	require.NoError(t, json.Unmarshal(events[len(events)-1].Payload, &asked))
+	require.NoError(t, s.Cancel("one"))
+	require.Empty(t, a.awaitOutcome(turn.TurnID).Error)
+	require.Contains(t, a.calls(), "answer:cancelled")
+	requireCode(t, wire.CodeSettled, s.AnswerPermission("one", asked.RequestID, wire.PermissionAnswer{OptionID: "yes"}))
+	events = a.read(0, wire.EventTurnEnded)
+	require.Equal(t, wire.EventPermissionSettled, events[2].Kind)
+	require.Contains(t, string(events[2].Payload), `"cancelled":true`)
+}
+
 // B-10: an agent that writes much to its standard error is not blocked by it.
 func TestStandardErrorIsDrained(t *testing.T) {
 	s := newTestSupervisor(t, nil)

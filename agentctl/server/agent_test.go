@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,8 +30,9 @@ type message struct {
 }
 
 // runAgent speaks as much ACP as the tests need. A prompt "ask" requests a
-// permission, "flood" sends updates without end, "exit" ends the process within the turn, "wait" leaves the turn
-// open until it is cancelled, and anything else is answered by one update.
+// permission, "burst" says 2 MiB before it does, "flood" sends updates without
+// end, "sizes 9 40" an update of so many MiB each and a small one after it, "exit" ends the process within the turn, "wait" leaves the turn open until
+// it is cancelled, and anything else is answered by one update.
 func runAgent(in io.Reader, out io.Writer) {
 	if linger, err := time.ParseDuration(os.Getenv(envLinger)); err == nil {
 		asked := make(chan os.Signal, 1)
@@ -71,12 +73,21 @@ func runAgent(in io.Reader, out io.Writer) {
 			case strings.Contains(text, `"exit"`):
 				return
 			case strings.Contains(text, `"wait"`):
-			case strings.Contains(text, `"ask"`):
+			case strings.Contains(text, `"ask"`), strings.Contains(text, `"burst"`):
+				for range strings.Count(text, "burst") * 33 {
+					send(update(strings.Repeat("x", 64<<10)))
+				}
 				send(map[string]any{"jsonrpc": "2.0", "id": 77, "method": "session/request_permission", "params": map[string]any{
 					"sessionId": "provider-1",
 					"toolCall":  map[string]any{"toolCallId": "call-1"},
 					"options":   []any{map[string]any{"optionId": "yes", "name": "Yes", "kind": "allow_once"}},
 				}})
+			case strings.Contains(text, `"sizes `):
+				for _, mib := range numbers(text) {
+					sayLarge(out, mib)
+					send(update(fmt.Sprintf("after %d", mib)))
+				}
+				answer(m.ID, map[string]any{"stopReason": "end_turn"})
 			case strings.Contains(text, `"flood"`):
 				for {
 					send(update(strings.Repeat("x", 64<<10)))
@@ -89,6 +100,34 @@ func runAgent(in io.Reader, out io.Writer) {
 			answer(open, map[string]any{"stopReason": "end_turn"})
 		}
 	}
+}
+
+// numbers are those that follow the word sizes.
+func numbers(text string) (all []int) {
+	_, list, _ := strings.Cut(text, `"sizes `)
+	list, _, _ = strings.Cut(list, `"`)
+	for word := range strings.FieldsSeq(list) {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// sayLarge sends an update of so many MiB, in pieces.
+func sayLarge(out io.Writer, mib int) {
+	raw, err := json.Marshal(update("TEXT"))
+	if err != nil {
+		panic(err)
+	}
+	before, after, _ := strings.Cut(string(raw), "TEXT")
+	fmt.Fprint(out, before)
+	for range mib {
+		fmt.Fprint(out, strings.Repeat("x", 1<<20))
+	}
+	fmt.Fprintln(out, after)
 }
 
 func update(text string) any {

@@ -30,24 +30,29 @@ type eventSession struct {
 }
 
 // run delivers until the stream, the connection or ctx ends, and says why. The
-// receiver goes on until the connection is closed.
+// receiver goes on until the connection is closed: what it reads may be the
+// answer that deliver waits for.
 func (e *eventSession) run(ctx context.Context) error {
+	alive, broken := context.WithCancel(ctx)
 	receiving, received := context.WithCancelCause(ctx)
 	defer received(nil)
-	e.receiver.Go(func() { received(e.receive()) })
-	err := e.deliver(ctx, receiving)
+	e.receiver.Go(func() {
+		defer broken()
+		e.receive(received)
+	})
+	err := e.deliver(alive, receiving)
 	if reason := context.Cause(receiving); reason != nil {
 		return reason
 	}
 	return err
 }
 
-// deliver sends under ctx, and waits for events only while acknowledgements are
-// received. A failed receiver breaks off no frame: that would take the
-// connection with it, and the goodbye that still goes over it.
-func (e *eventSession) deliver(ctx, receiving context.Context) error {
+// deliver sends while the connection is alive, and waits for events only while
+// acknowledgements are received. One that is bad breaks off no frame: that would
+// take the connection with it, and the goodbye that still goes over it.
+func (e *eventSession) deliver(alive, receiving context.Context) error {
 	first, next := e.stream.Bounds()
-	if err := send(ctx, e.conn, wire.ServerFrame{Type: wire.FrameHello, First: first, Next: next}); err != nil {
+	if err := send(alive, e.conn, wire.ServerFrame{Type: wire.FrameHello, First: first, Next: next}); err != nil {
 		return err
 	}
 	for {
@@ -58,10 +63,28 @@ func (e *eventSession) deliver(ctx, receiving context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := send(ctx, e.conn, wire.ServerFrame{Type: wire.FrameEvents, Events: batch}); err != nil {
+		if err := e.handOver(alive, batch); err != nil {
 			return err
 		}
 	}
+}
+
+// handOver sends a batch and waits until the client has read it, which its pong
+// tells: what lies in the buffers in between has reached nobody (S-001.9).
+func (e *eventSession) handOver(ctx context.Context, batch []wire.Event) error {
+	ctx, cancel := context.WithTimeout(ctx, frameTimeout)
+	defer cancel()
+	raw, err := wire.EncodeEvents(batch)
+	if err != nil {
+		return err
+	}
+	if err := write(ctx, e.conn, raw); err != nil {
+		return err
+	}
+	if err := e.conn.Ping(ctx); err != nil {
+		return fmt.Errorf("frame not taken: %w", err)
+	}
+	return nil
 }
 
 // awaitAcks leaves the client the time to commit the last events.
@@ -74,22 +97,28 @@ func (e *eventSession) awaitAcks(ctx context.Context) error {
 	}
 }
 
-// receive takes acknowledgements. It reads under no context: a read that is
-// cancelled would break the connection that the closing frame still goes over.
-func (e *eventSession) receive() error {
+// receive takes acknowledgements until the connection breaks, and reports the
+// first failure. It reads under no context: a read that is cancelled would break
+// the connection that the closing frame still goes over.
+func (e *eventSession) receive(failed context.CancelCauseFunc) {
 	for {
 		_, raw, err := e.conn.Read(context.Background())
 		if err != nil {
-			return fmt.Errorf("receive: %w", err)
+			failed(fmt.Errorf("receive: %w", err))
+			return
 		}
-		var frame wire.ClientFrame
-		if err := json.Unmarshal(raw, &frame); err != nil {
-			return errBadFrame
-		}
-		if err := e.stream.Ack(frame.Ack); err != nil {
-			return err
+		if err := e.acknowledge(raw); err != nil {
+			failed(err)
 		}
 	}
+}
+
+func (e *eventSession) acknowledge(raw []byte) error {
+	var frame wire.ClientFrame
+	if err := json.Unmarshal(raw, &frame); err != nil {
+		return errBadFrame
+	}
+	return e.stream.Ack(frame.Ack)
 }
 
 func send(ctx context.Context, conn *websocket.Conn, frame wire.ServerFrame) error {
@@ -99,7 +128,11 @@ func send(ctx context.Context, conn *websocket.Conn, frame wire.ServerFrame) err
 	}
 	ctx, cancel := context.WithTimeout(ctx, frameTimeout)
 	defer cancel()
-	if err := conn.Write(ctx, websocket.MessageText, raw); err != nil {
+	return write(ctx, conn, raw)
+}
+
+func write(ctx context.Context, conn *websocket.Conn, frame []byte) error {
+	if err := conn.Write(ctx, websocket.MessageText, frame); err != nil {
 		return fmt.Errorf("send frame: %w", err)
 	}
 	return nil

@@ -115,7 +115,6 @@ func TestFrozenProcess(t *testing.T) {
 		thawed := p.freeze(t)
 		p.awaitEnd(t)
 		require.GreaterOrEqual(t, time.Since(thawed), interval)
-		require.Less(t, time.Since(thawed), frozenPeriod, "one interval, not another period")
 		require.False(t, alive(p.agent.PID))
 	})
 }

@@ -53,6 +53,7 @@ type setup struct {
 	clock    func() time.Time
 	wrap     func(server.Instances) server.Instances
 	detached bool
+	bytes    int64 // kept of an instance's events; zero: 1 MiB
 	logger   *zap.Logger
 }
 
@@ -99,6 +100,9 @@ func serve(ctx context.Context, s setup) (*running, error) {
 	if s.wrap == nil {
 		s.wrap = func(i server.Instances) server.Instances { return i }
 	}
+	if s.bytes == 0 {
+		s.bytes = 1 << 20
+	}
 	ln, err := server.Listen(ctx, "127.0.0.1", 0)
 	if err != nil {
 		return nil, err
@@ -106,7 +110,7 @@ func serve(ctx context.Context, s setup) (*running, error) {
 	r := &running{
 		authority: ownership.New(ownership.Config{Nonce: nonce, Period: s.period, Clock: s.clock}),
 		supervisor: instance.NewSupervisor(instance.Config{
-			EventLimit: 100, BytesPerInstance: 1 << 20, Clock: time.Now, Logger: s.logger, BaseEnv: os.Environ(),
+			EventLimit: 100, BytesPerInstance: s.bytes, Clock: time.Now, Logger: s.logger, BaseEnv: os.Environ(),
 		}),
 		ended: make(chan struct{}),
 	}

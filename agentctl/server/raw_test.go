@@ -35,6 +35,7 @@ var allRoutes = []struct {
 	{"POST " + wire.RouteConfirm, newestOnly},
 	{"POST " + wire.RouteClaim, newestOnly},
 	{"GET " + wire.RouteDetails, newestOnly},
+	{"GET " + wire.RouteMemory, newestOnly},
 	{"GET " + wire.RouteInstances, newestOnly},
 	{"PUT " + wire.RouteInstance, newestOnly},
 	{"GET " + wire.RouteInstance, newestOnly},

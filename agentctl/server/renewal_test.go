@@ -57,6 +57,12 @@ func TestWhatRenewsOverHTTP(t *testing.T) {
 		return err
 	})
 	w.succeed(t, "GET "+wire.RouteDetails, func() error { _, err := owner.Details(ctx); return err })
+	w.succeed(t, "GET "+wire.RouteMemory, func() error {
+		memory, err := owner.Memory(ctx)
+		require.NotZero(t, memory.LiveHeapBytes)
+		require.NotZero(t, memory.Goroutines)
+		return err
+	})
 	w.expect(t, false, "GET "+wire.RouteHealth, func() {
 		require.Empty(t, rawHTTP(t, w.running).send(t, "GET "+wire.RouteHealth, "", ""))
 	})

@@ -27,6 +27,7 @@ func (s *Server) table() []route {
 		{"POST " + wire.RouteConfirm, s.open(s.confirm, s.cfg.Authority.Check)},
 
 		{"GET " + wire.RouteDetails, s.driving(s.details)},
+		{"GET " + wire.RouteMemory, s.driving(s.memory)},
 		{"GET " + wire.RouteInstances, s.driving(s.list)},
 		{"PUT " + wire.RouteInstance, s.carrying(s.create)},
 		{"GET " + wire.RouteInstance, s.driving(s.get)},

@@ -52,6 +52,12 @@ type ClaimResponse struct {
 	UnownedPeriodMS int64 `json:"unowned_period_ms"`
 }
 
+// Memory is what a server's process holds, right after a garbage collection.
+type Memory struct {
+	LiveHeapBytes uint64 `json:"live_heap_bytes"`
+	Goroutines    int    `json:"goroutines"`
+}
+
 // Details is the authenticated description of a server.
 type Details struct {
 	Home              string   `json:"home"`

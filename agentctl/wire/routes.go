@@ -12,6 +12,7 @@ const (
 	RouteClaim        = "/api/v1/ownership/claim"
 	RouteShutdown     = "/api/v1/ownership/shutdown"
 	RouteDetails      = "/api/v1/ownership/details"
+	RouteMemory       = "/api/v1/memory"
 	RouteInstances    = "/api/v1/instances"
 	RouteInstance     = "/api/v1/instances/{id}"
 	RouteEvents       = "/api/v1/instances/{id}/events"

@@ -13,8 +13,8 @@ import (
 )
 
 // permissions knows which permission requests wait for an answer. It follows the
-// committed events of each session that it was asked about, and reads every event
-// once.
+// committed events about them in each session that it was asked about, and reads
+// each of these once, and nothing else of a transcript.
 type permissions struct {
 	mu       sync.Mutex
 	sessions map[string]*requests
@@ -23,8 +23,8 @@ type permissions struct {
 // requests are the open ones of a session's newest instance.
 type requests struct {
 	mu       sync.Mutex
-	position int64 // newest event that was read
-	instance string
+	position int64  // up to which the transcript is known
+	instance string // whose requests these are
 	open     []userapi.Permission
 }
 
@@ -35,24 +35,32 @@ func (p *permissions) of(ctx context.Context, svc *Services, session store.Sessi
 	known := p.session(session.ID)
 	known.mu.Lock()
 	defer known.mu.Unlock()
-	for known.position < session.Position {
-		events, err := svc.Store.EventsAfter(ctx, svc.Installation, session.ID, known.position, page)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range events {
-			if err := known.follow(e); err != nil {
-				return nil, err
-			}
-		}
-		if len(events) < page {
-			break
-		}
+	if err := known.catchUp(ctx, svc, session); err != nil {
+		return nil, err
 	}
 	if known.instance != instance {
 		return nil, nil
 	}
 	return slices.Clone(known.open), nil
+}
+
+// catchUp reads up to the position that the session had, at least.
+func (r *requests) catchUp(ctx context.Context, svc *Services, session store.Session) error {
+	for r.position < session.Position {
+		events, err := svc.Store.PermissionEventsAfter(ctx, svc.Installation, session.ID, r.position, page)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if err := r.follow(e); err != nil {
+				return err
+			}
+		}
+		if len(events) < page {
+			r.position = max(r.position, session.Position)
+		}
+	}
+	return nil
 }
 
 func (p *permissions) session(id string) *requests {

@@ -37,6 +37,37 @@ func TestNewerStreamWins(t *testing.T) {
 	b.committed(t, 1)
 }
 
+// B-1: a newer stream that comes during a commit wins, too, although the pump
+// learns of it by an acknowledgement that fails.
+func TestNewerStreamDuringACommit(t *testing.T) {
+	b := setUp(t)
+	entered, release := make(chan struct{}, 1), make(chan struct{})
+	b.journal.intercept(func(ctx context.Context, batch store.Batch) (int64, error) {
+		entered <- struct{}{}
+		<-release
+		return b.Store.CommitEvents(ctx, batch)
+	})
+	b.update(t, 1)
+	b.pumps.Start(b.session, instance)
+	receive(t, entered)
+	c, _, err := b.owner.Client()
+	require.NoError(t, err)
+	newer, err := c.Events(t.Context(), instance, 0)
+	require.NoError(t, err)
+	close(release)
+	b.committed(t, 1)
+	for n := int64(1); n <= 20; n++ {
+		events, err := newer.Next(t.Context())
+		require.NoError(t, err, "the pump came back")
+		require.Equal(t, n, events[0].Seq)
+		require.NoError(t, newer.Ack(t.Context(), n))
+		b.acknowledged(t, n)
+		b.update(t, 1)
+	}
+	require.NoError(t, newer.Close())
+	require.Empty(t, b.endings)
+}
+
 // O-002.3: a pump whose credential was superseded reports it and ends.
 func TestSuperseded(t *testing.T) {
 	b := setUp(t)

@@ -85,8 +85,13 @@ func (p *pump) drain(ctx context.Context, stream *client.EventStream, committed 
 	if err := stream.Ack(ctx, committed); err != nil {
 		return err
 	}
+	in := newInbox()
+	reading, stop := context.WithCancel(ctx)
+	defer in.filled.Wait()
+	defer stop()
+	in.filled.Go(func() { in.fill(reading, stream) })
 	for {
-		events, err := stream.Next(ctx)
+		events, err := in.take(ctx)
 		if err != nil {
 			return err
 		}
@@ -96,7 +101,7 @@ func (p *pump) drain(ctx context.Context, stream *client.EventStream, committed 
 		}
 		delays.Reset()
 		if err := stream.Ack(ctx, last); err != nil {
-			return err
+			return in.reason() // the server's, if it gave one
 		}
 	}
 }
@@ -124,6 +129,10 @@ func (p *pump) commit(ctx context.Context, events []wire.Event) (last int64, err
 		p.exit = exit
 	}
 	p.cfg.Notifier.Changed(p.session)
+	now := p.cfg.Clock()
+	for _, e := range events {
+		p.cfg.Committed(e.At, now)
+	}
 	return last, nil
 }
 

@@ -144,3 +144,35 @@ func TestNotifier(t *testing.T) {
 	require.Empty(t, wake)
 	done()
 }
+
+// S-001.9: while a commit waits, everything that the window allows is taken off
+// the connection, so that the pump is no stalled reader, and is the next commit.
+func TestReadsAheadOfACommit(t *testing.T) {
+	b := setUp(t)
+	entered, release := make(chan struct{}, 1), make(chan struct{})
+	b.journal.intercept(func(ctx context.Context, batch store.Batch) (int64, error) {
+		b.journal.intercept(nil)
+		entered <- struct{}{}
+		<-release
+		return b.Store.CommitEvents(ctx, batch)
+	})
+	b.update(t, 1)
+	b.pumps.Start(b.session, instance)
+	receive(t, entered)
+	for range 50 {
+		b.update(t, 1)
+	}
+	last := make(chan int64, 1)
+	last <- 51
+	ctx, cancel := context.WithTimeout(t.Context(), waitFor)
+	defer cancel()
+	require.False(t, b.agent.Log.Stalled(ctx, time.Hour, last))
+	require.NoError(t, ctx.Err(), "the events were not taken")
+	require.Len(t, b.journal.asked(), 1)
+	close(release)
+	inOrder(t, b.committed(t, 51))
+	b.acknowledged(t, 51)
+	asked := b.journal.asked()
+	require.Len(t, asked, 2)
+	require.Len(t, asked[1].Events, 50)
+}
