@@ -56,7 +56,7 @@ lint: $(BIN)/staticcheck ## gofmt, vet, staticcheck, import rules, builds for th
 	GOOS=darwin $(GO) build ./...
 	GOOS=windows $(GO) build ./...
 
-bench: setup build ## Measure recovery beside a plain loop (BENCH_ARGS="--json FILE …")
+bench: setup build ## Measure recovery and the event plane beside plain programs (BENCH_ARGS="--only events …")
 	@$(BIN)/recoveryctl bench $(BENCH_ARGS)
 
 verify: lint test ## What CI runs

@@ -6,24 +6,51 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"text/tabwriter"
+)
+
+// Units of results.
+const (
+	unitSeconds   = "s"
+	unitPerSecond = "events/s"
+	unitMiB       = "MiB"
 )
 
 // Result is one measurement beside its baseline.
 type Result struct {
-	Benchmark       string  `json:"benchmark"`
-	N               int     `json:"n"` // size, in the benchmark's own unit
-	Seconds         float64 `json:"seconds"`
-	Baseline        string  `json:"baseline"` // what it is compared with, in words
-	BaselineSeconds float64 `json:"baseline_seconds"`
-	Ratio           float64 `json:"ratio"` // Seconds / BaselineSeconds
+	Benchmark     string  `json:"benchmark"`
+	N             int     `json:"n"` // size, in the benchmark's own unit
+	Unit          string  `json:"unit"`
+	Value         float64 `json:"value"`    // in Unit
+	Baseline      string  `json:"baseline"` // what it is compared with, in words
+	BaselineValue float64 `json:"baseline_value"`
+	Ratio         float64 `json:"ratio"` // Value / BaselineValue
+	// Figures are what else was measured, for the reader.
+	Figures []Figure `json:"figures,omitempty"`
 }
 
-func result(benchmark string, n int, seconds float64, baseline string, baselineSeconds float64) Result {
-	return Result{
-		Benchmark: benchmark, N: n, Seconds: seconds, Baseline: baseline, BaselineSeconds: baselineSeconds,
-		Ratio: seconds / baselineSeconds,
+// Figure is one more number of a measurement.
+type Figure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+}
+
+func (r Result) figures() string {
+	words := make([]string, len(r.Figures))
+	for i, f := range r.Figures {
+		words[i] = strings.TrimSpace(fmt.Sprintf("%s %s %s", f.Name, number(f.Value), f.Unit))
 	}
+	return strings.Join(words, ", ")
+}
+
+// number keeps three digits of what is small and none of what is large.
+func number(v float64) string {
+	if v >= 1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
 }
 
 // Report is every result of one run, and the machine that it ran on.
@@ -43,10 +70,10 @@ func NewReport() *Report {
 func (r *Report) Print(out io.Writer) error {
 	fmt.Fprintf(out, "\n%s, %s, %d CPUs\n\n", r.Go, r.OS, r.CPUs)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "BENCHMARK\tN\tSECONDS\tBASELINE\tSECONDS\tRATIO")
+	fmt.Fprintln(table, "BENCHMARK\tN\tUNIT\tVALUE\tBASELINE\tVALUE\tRATIO\tFIGURES")
 	for _, row := range r.Results {
-		fmt.Fprintf(table, "%s\t%d\t%.3f\t%s\t%.3f\t%.1f\n",
-			row.Benchmark, row.N, row.Seconds, row.Baseline, row.BaselineSeconds, row.Ratio)
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\t%.2f\t%s\n", row.Benchmark, row.N, row.Unit,
+			number(row.Value), row.Baseline, number(row.BaselineValue), row.Ratio, row.figures())
 	}
 	return table.Flush()
 }

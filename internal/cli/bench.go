@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,7 @@ func newBench() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure recovery beside the same reads by a plain program",
+		Short: "Measure recovery and the event plane, each beside a plain program",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			opts.Out = cmd.OutOrStdout()
@@ -27,7 +28,14 @@ func newBench() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().IntSliceVar(&opts.Survivors, "survivors", []int{10, 100, 500}, "numbers of survivors, growing")
-	cmd.Flags().StringVar(&file, "json", "", "write every figure to this file")
+	flags := cmd.Flags()
+	flags.StringSliceVar(&opts.Only, "only", nil, "what to measure: "+strings.Join(bench.Names(), ", ")+" (default all)")
+	flags.IntSliceVar(&opts.Survivors, "survivors", []int{10, 100, 500}, "recovery: numbers of survivors, growing")
+	flags.IntSliceVar(&opts.Instances, "instances", []int{1, 10, 100}, "throughput, latency: numbers of agents, growing")
+	flags.IntSliceVar(&opts.Sizes, "sizes", []int{200, 64 << 10}, "throughput, latency: bytes of an update")
+	flags.IntVar(&opts.Events, "events", 60_000, "throughput, drain: small updates in one round, over all agents")
+	flags.IntVar(&opts.Rounds, "rounds", 3, "throughput: rounds, of which the median counts")
+	flags.IntVar(&opts.Idle, "idle", 200, "memory: idle agents")
+	flags.StringVar(&file, "json", "", "write every figure to this file")
 	return cmd
 }

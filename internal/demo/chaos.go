@@ -78,15 +78,13 @@ func (r *run) chaos(ctx context.Context) (killed time.Time, err error) {
 // backend as soon as it has accepted the prompt. It returns how long the recovery
 // took.
 func (r *run) finishes(ctx context.Context, drawn round) (took time.Duration, err error) {
-	backend, err := r.stack.StartBackend(ctx)
-	if err != nil {
+	if err := r.StartBackend(ctx); err != nil {
 		return 0, err
 	}
-	r.backend = backend
 	if err := r.awaitPhase(ctx); err != nil {
 		return 0, err
 	}
-	took = time.Since(backend.StartedAt)
+	took = time.Since(r.Backend.StartedAt)
 	views, err := r.views(ctx)
 	if err != nil {
 		return 0, err
@@ -107,7 +105,7 @@ func (r *run) finishes(ctx context.Context, drawn round) (took time.Duration, er
 		prompted = "prompted " + s.id
 	}
 	r.say("  round %d: recovered after %s, %s, killed", r.report.Rounds, took.Round(time.Millisecond), prompted)
-	return took, backend.Kill()
+	return took, r.Backend.Kill()
 }
 
 // interrupted starts a backend and kills it after the delay, whether it answers
@@ -115,7 +113,7 @@ func (r *run) finishes(ctx context.Context, drawn round) (took time.Duration, er
 func (r *run) interrupted(ctx context.Context, delay time.Duration) error {
 	limited, cancel := context.WithTimeout(ctx, delay)
 	defer cancel()
-	backend, err := r.stack.StartBackend(limited)
+	err := r.StartBackend(limited)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		// What does not answer in time is killed by the stack.
 		r.killedDuring(delay, "starting")
@@ -124,18 +122,17 @@ func (r *run) interrupted(ctx context.Context, delay time.Duration) error {
 	if err != nil {
 		return err
 	}
-	r.backend = backend
 	select {
 	case <-limited.Done():
-	case <-backend.Exited():
+	case <-r.Backend.Exited():
 		return errEndedByItself
 	}
-	status, err := backend.Client.Status(ctx)
+	status, err := r.Backend.Client.Status(ctx)
 	if err != nil {
 		return err
 	}
 	r.killedDuring(delay, status.Phase)
-	return backend.Kill()
+	return r.Backend.Kill()
 }
 
 func (r *run) killedDuring(delay time.Duration, phase userapi.Phase) {

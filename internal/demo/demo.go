@@ -40,6 +40,9 @@ func Run(ctx context.Context, opts Options) (_ *Report, err error) {
 		return nil, fmt.Errorf("chaos takes 1 to %d rounds, not %d", MaxRounds, opts.Rounds)
 	}
 	r := &run{opts: opts, began: time.Now(), report: &Report{Mode: mode(opts), BrokenPromises: []string{}}}
+	if r.Disposable, err = stack.NewDisposable("demo"); err != nil {
+		return nil, err
+	}
 	if err = r.prepare(ctx); err == nil {
 		err = r.work(ctx)
 	}
@@ -75,12 +78,10 @@ type run struct {
 	opts     Options
 	began    time.Time
 	report   *Report
-	dir      string // everything lies below it
 	gates    gates
 	record   record
-	stack    *stack.Stack
-	backend  *stack.Backend
 	sessions []*session
+	*stack.Disposable
 }
 
 // say tells the reader what is going on.
@@ -94,42 +95,27 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.dir, err = os.MkdirTemp("", "kandev-demo-"); err != nil {
-		return fmt.Errorf("create the demo's directory: %w", err)
-	}
-	// Symbolic links of the temporary directory must not make two names of one
-	// workspace.
-	if r.dir, err = filepath.EvalSymlinks(r.dir); err != nil {
-		return fmt.Errorf("resolve the demo's directory: %w", err)
-	}
-	// As root, Postgres runs as another user, who must get to its cluster.
-	if err := os.Chmod(r.dir, 0o755); err != nil {
-		return fmt.Errorf("open the demo's directory: %w", err)
-	}
-	r.gates = gates{outage: filepath.Join(r.dir, "outage"), finish: filepath.Join(r.dir, "finish")}
-	r.record = record{state: filepath.Join(r.dir, "agents"), log: filepath.Join(r.dir, "calls.jsonl"), program: agent}
+	r.gates = gates{outage: filepath.Join(r.Dir, "outage"), finish: filepath.Join(r.Dir, "finish")}
+	r.record = record{state: filepath.Join(r.Dir, "agents"), log: filepath.Join(r.Dir, "calls.jsonl"), program: agent}
 
 	r.say("making %d git worktrees", r.opts.Agents)
 	if err := r.makeSessions(ctx); err != nil {
 		return err
 	}
 	r.say("starting Postgres and Temporal")
-	r.stack, err = stack.Start(ctx, stack.Options{
-		Home: filepath.Join(r.dir, "home"), Data: r.dir,
+	err = r.Start(ctx, stack.Options{
 		Settings: map[string]string{
 			stack.EnvAgentSurvival: "true",
 			stack.EnvServer:        "127.0.0.1:0",
 		},
-		Surroundings:  surroundings(os.Environ()),
-		EndWithParent: true,
-		Logger:        r.opts.Logger,
+		Surroundings: surroundings(os.Environ()),
+		Logger:       r.opts.Logger,
 	})
 	if err != nil {
 		return err
 	}
 	r.say("starting the backend with agent survival on")
-	r.backend, err = r.stack.StartBackend(ctx)
-	return err
+	return r.StartBackend(ctx)
 }
 
 // surroundings leaves out what would make a run depend on the user's settings.
@@ -144,7 +130,7 @@ func surroundings(environ []string) []string {
 }
 
 func (r *run) makeSessions(ctx context.Context) error {
-	trees, err := worktrees(ctx, r.dir, r.opts.Agents)
+	trees, err := worktrees(ctx, r.Dir, r.opts.Agents)
 	if err != nil {
 		return err
 	}
@@ -163,10 +149,10 @@ const logTail = 4 << 10
 
 // tellLog shows the end of the backend's log, which is about to be removed.
 func (r *run) tellLog() {
-	if r.stack == nil {
+	if r.Stack == nil {
 		return
 	}
-	log, err := os.ReadFile(r.stack.BackendLog())
+	log, err := os.ReadFile(r.Stack.BackendLog())
 	if errors.Is(err, os.ErrNotExist) {
 		return
 	}
@@ -180,25 +166,13 @@ func (r *run) tellLog() {
 // linger keeps everything running until the reader has seen enough.
 func (r *run) linger(ctx context.Context) {
 	r.say("kept running: Temporal's UI is at %s; ask the backend with `recoveryctl --home %s session list`",
-		r.stack.TemporalUI(), filepath.Join(r.dir, "home"))
+		r.Stack.TemporalUI(), r.Home())
 	r.say("press Ctrl-C to end it")
 	<-ctx.Done()
 }
 
 // cleanUp ends every process and removes the directory, whatever came before.
 func (r *run) cleanUp(ctx context.Context) error {
-	// The reader's Ctrl-C is a reason to clean up, not to leave it.
-	ctx = context.WithoutCancel(ctx)
 	r.say("cleaning up")
-	var errs []error
-	if r.backend != nil {
-		errs = append(errs, r.backend.Stop(ctx))
-	}
-	if r.stack != nil {
-		errs = append(errs, r.stack.Stop(ctx))
-	}
-	if r.dir != "" {
-		errs = append(errs, os.RemoveAll(r.dir))
-	}
-	return errors.Join(errs...)
+	return r.Close(ctx)
 }

@@ -63,7 +63,7 @@ func (v view) ended(key string) bool {
 }
 
 func (r *run) views(ctx context.Context) (map[string]view, error) {
-	sessions, err := r.backend.Client.Sessions(ctx)
+	sessions, err := r.Backend.Client.Sessions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (r *run) each(ctx context.Context, do func(context.Context, *session) error
 }
 
 func (r *run) create(ctx context.Context, s *session) error {
-	created, err := r.backend.Client.CreateSession(ctx, userapi.CreateSession{
+	created, err := r.Backend.Client.CreateSession(ctx, userapi.CreateSession{
 		ProfileID: profileID, Title: "demo: " + string(s.kind), Workspace: s.tree,
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ func (r *run) create(ctx context.Context, s *session) error {
 }
 
 func (r *run) prompt(ctx context.Context, s *session, key, text string) error {
-	if _, err := r.backend.Client.Prompt(ctx, s.id, key, text); err != nil {
+	if _, err := r.Backend.Client.Prompt(ctx, s.id, key, text); err != nil {
 		return fmt.Errorf("prompt session %s: %w", s.id, err)
 	}
 	return nil
@@ -127,12 +127,12 @@ func (r *run) remember(ctx context.Context) error {
 
 // answer allows what the session's agent asks.
 func (r *run) answer(ctx context.Context, s *session) error {
-	shown, err := r.backend.Client.Session(ctx, s.id)
+	shown, err := r.Backend.Client.Session(ctx, s.id)
 	if err != nil {
 		return err
 	}
 	for _, request := range shown.Pending {
-		err := r.backend.Client.AnswerPermission(ctx, s.id, request.RequestID, userapi.PermissionAnswer{OptionID: fakeagent.OptionAllow})
+		err := r.Backend.Client.AnswerPermission(ctx, s.id, request.RequestID, userapi.PermissionAnswer{OptionID: fakeagent.OptionAllow})
 		if err != nil {
 			return fmt.Errorf("answer the permission request of session %s: %w", s.id, err)
 		}

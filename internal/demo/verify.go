@@ -67,10 +67,10 @@ func (r *run) collect(ctx context.Context) ([]evidence, error) {
 	for i, s := range r.sessions {
 		e := evidence{session: s, view: views[s.id], history: trees[s.tree]}
 		e.prompts = prompts[e.history.SessionID]
-		if e.transcript, err = transcript.Read(ctx, r.backend.Client, s.id, 0); err != nil {
+		if e.transcript, err = transcript.Read(ctx, r.Backend.Client, s.id, 0); err != nil {
 			return nil, fmt.Errorf("read the transcript of session %s: %w", s.id, err)
 		}
-		if e.transitions, err = r.backend.Client.Transitions(ctx, s.id); err != nil {
+		if e.transitions, err = r.Backend.Client.Transitions(ctx, s.id); err != nil {
 			return nil, fmt.Errorf("read the transitions of session %s: %w", s.id, err)
 		}
 		if e.start, err = process.Identity(s.pid); err != nil && !errors.Is(err, process.ErrNoProcess) {

@@ -47,7 +47,7 @@ func (r *run) begin(ctx context.Context) error {
 		return err
 	}
 	r.say("starting %d agents", len(r.sessions))
-	if err := r.backend.Client.PutProfile(ctx, r.record.profile()); err != nil {
+	if err := r.Backend.Client.PutProfile(ctx, r.record.profile()); err != nil {
 		return fmt.Errorf("put the demo's profile: %w", err)
 	}
 	if err := r.each(ctx, r.create); err != nil {
@@ -79,7 +79,7 @@ func (r *run) begin(ctx context.Context) error {
 
 func (r *run) awaitPhase(ctx context.Context) error {
 	return r.await(ctx, "backend serving", patience, func(ctx context.Context) (bool, string, error) {
-		status, err := r.backend.Client.Status(ctx)
+		status, err := r.Backend.Client.Status(ctx)
 		return status.Phase == userapi.PhaseServing, string(status.Phase), err
 	})
 }
@@ -98,10 +98,10 @@ func (r *run) survive(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.backend, err = r.stack.StartBackend(ctx); err != nil {
+	if err := r.StartBackend(ctx); err != nil {
 		return err
 	}
-	r.report.OutageMS = r.backend.StartedAt.Sub(ended).Milliseconds()
+	r.report.OutageMS = r.Backend.StartedAt.Sub(ended).Milliseconds()
 	r.say("backend started again after %s", milliseconds(r.report.OutageMS))
 	if err := r.recover(ctx); err != nil {
 		return err
@@ -117,11 +117,11 @@ func (r *run) endBackend(ctx context.Context) (time.Time, error) {
 	r.report.killed = time.Now()
 	if r.opts.Graceful {
 		r.say("asking the backend to end in the middle of the turns (SIGTERM)")
-		err := r.backend.Stop(ctx)
+		err := r.Backend.Stop(ctx)
 		return time.Now(), err
 	}
 	r.say("killing the backend in the middle of the turns (SIGKILL)")
-	err := r.backend.Kill()
+	err := r.Backend.Kill()
 	return time.Now(), err
 }
 
@@ -165,7 +165,7 @@ func (r *run) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.report.RecoveryMS = time.Since(r.backend.StartedAt).Milliseconds()
+	r.report.RecoveryMS = time.Since(r.Backend.StartedAt).Milliseconds()
 	r.say("all sessions recovered after %s", milliseconds(r.report.RecoveryMS))
 	return r.checkAdoption(ctx)
 }
@@ -173,7 +173,7 @@ func (r *run) recover(ctx context.Context) error {
 // checkAdoption compares what the backend says after its recovery with what
 // each kind of session must be in then (S-003.2, S-003.3, S-004.2).
 func (r *run) checkAdoption(ctx context.Context) error {
-	status, err := r.backend.Client.Status(ctx)
+	status, err := r.Backend.Client.Status(ctx)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (r *run) checkAdoption(ctx context.Context) error {
 	}
 	if pass := status.Recovery; pass != nil {
 		r.report.TemporalUI = fmt.Sprintf("%s/namespaces/default/workflows/%s/%s",
-			r.stack.TemporalUI(), url.PathEscape(pass.WorkflowID), pass.RunID)
+			r.Stack.TemporalUI(), url.PathEscape(pass.WorkflowID), pass.RunID)
 	}
 	views, err := r.views(ctx)
 	if err != nil {

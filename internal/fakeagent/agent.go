@@ -3,7 +3,6 @@ package fakeagent
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"strings"
 	"sync"
@@ -15,7 +14,7 @@ import (
 type agent struct {
 	opts  options
 	calls *callLog
-	out   io.Writer
+	out   *output
 	conn  *acp.AgentSideConnection
 
 	mu       sync.Mutex

@@ -17,6 +17,7 @@ import (
 const (
 	MethodStart      = "start"      // a process of the agent began
 	MethodGrandchild = "grandchild" // the script spawned a process; PID is its id
+	MethodComplaint  = "complaint"  // 64 KiB went to standard error
 )
 
 // Call is one line of the call log: one message that an agent received, or one

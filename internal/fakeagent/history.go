@@ -148,6 +148,14 @@ func (s *session) open(state string, flags int) error {
 	return nil
 }
 
+// number takes n numbers of updates that are not recorded, and returns the first.
+func (s *session) number(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count += n
+	return s.count - n + 1
+}
+
 func (s *session) record(e Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"sync"
 	"syscall"
 
 	acp "github.com/coder/acp-go-sdk"
@@ -58,7 +57,7 @@ func run(opts options, in io.Reader, out io.Writer) (err error) {
 		return fmt.Errorf("record the start: %w", err)
 	}
 	agent := &agent{
-		opts: opts, calls: calls, out: &lockedWriter{w: out},
+		opts: opts, calls: calls, out: &output{w: out},
 		sessions: make(map[string]*opened), turns: make(map[string]*scope),
 	}
 	agent.exitAt(ExitBeforeInitialize)
@@ -130,16 +129,4 @@ func awaitTerm() {
 	}
 	defer signal.Stop(term)
 	<-term
-}
-
-// lockedWriter keeps noise between frames, never inside one.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lockedWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
 }

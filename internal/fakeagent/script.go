@@ -2,6 +2,7 @@ package fakeagent
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,12 +22,17 @@ type step interface {
 //
 //	stream 200 [every 20ms] [size 64KB]         numbered updates
 //	stream until file NAME [every 20ms] [size N]  … until the file exists
+//	flood 5000 [size 200B] [every 1ms]            updates for measurements, see flood
 //	size 64KB          pads the updates that follow
 //	say "text"         one update with the text
 //	ask ["title"]      a permission request; says which option it got
 //	wait file NAME     until the file exists; relative to the session's directory
 //	sleep 500ms
 //	noise "text"       a line on standard output that is no frame
+//	raw BASE64         bytes on standard output, with no line end but their own
+//	pieces 7B          standard output goes out in writes of 7 bytes from now on
+//	crlf               its lines end in CR LF from now on
+//	complain until file NAME    keeps writing to standard error meanwhile
 //	spawn grandchild [setsid]   a process that holds standard output and error
 //	ignore sigterm
 //	end [stop reason]  ends the turn; so does the script's end
@@ -61,6 +67,7 @@ func parseScript(text string) ([]step, error) {
 
 var verbs = map[string]func(args []string) (step, error){
 	"stream": parseStream,
+	"flood":  parseFlood,
 	"size": func(args []string) (step, error) {
 		return one(args, func(arg string) (step, error) {
 			bytes, err := parseSize(arg)
@@ -76,11 +83,25 @@ var verbs = map[string]func(args []string) (step, error){
 			return sleep{d}, err
 		})
 	},
-	"noise":  func(args []string) (step, error) { return noise{strings.Join(args, " ")}, nil },
-	"spawn":  parseSpawn,
-	"ignore": parseIgnore,
-	"end":    func(args []string) (step, error) { return end{strings.Join(args, "_")}, nil },
-	"fail":   func(args []string) (step, error) { return fail{strings.Join(args, " ")}, nil },
+	"noise": func(args []string) (step, error) { return noise{strings.Join(args, " ")}, nil },
+	"raw": func(args []string) (step, error) {
+		return one(args, func(arg string) (step, error) {
+			bytes, err := base64.StdEncoding.DecodeString(arg)
+			return raw{bytes}, err
+		})
+	},
+	"pieces": func(args []string) (step, error) {
+		return one(args, func(arg string) (step, error) {
+			bytes, err := parseSize(arg)
+			return pieces{bytes}, err
+		})
+	},
+	"crlf":     parseCRLF,
+	"complain": parseComplain,
+	"spawn":    parseSpawn,
+	"ignore":   parseIgnore,
+	"end":      func(args []string) (step, error) { return end{strings.Join(args, "_")}, nil },
+	"fail":     func(args []string) (step, error) { return fail{strings.Join(args, " ")}, nil },
 	"exit": func(args []string) (step, error) {
 		return one(args, func(arg string) (step, error) {
 			code, err := strconv.Atoi(arg)
@@ -128,6 +149,20 @@ func parseWait(args []string) (step, error) {
 		return nil, fmt.Errorf("takes \"file NAME\"")
 	}
 	return wait{args[1]}, nil
+}
+
+func parseCRLF(args []string) (step, error) {
+	if len(args) > 0 {
+		return nil, fmt.Errorf("takes no word")
+	}
+	return crlf{}, nil
+}
+
+func parseComplain(args []string) (step, error) {
+	if len(args) != 3 || args[0] != "until" || args[1] != "file" {
+		return nil, fmt.Errorf("takes \"until file NAME\"")
+	}
+	return complain{args[2]}, nil
 }
 
 func parseSpawn(args []string) (step, error) {

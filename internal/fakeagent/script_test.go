@@ -16,6 +16,8 @@ func TestParseScript(t *testing.T) {
 		"wait file go; sleep 1s; ask":               {wait{"go"}, sleep{time.Second}, ask{}},
 		"spawn grandchild; spawn grandchild setsid": {spawn{}, spawn{setsid: true}},
 		"ignore sigterm; exit 3":                    {ignoreTerm{}, exit{3}},
+		"raw G1swbQ==; pieces 7; pieces 2KB; crlf":  {raw{[]byte("\x1b[0m")}, pieces{7}, pieces{2048}, crlf{}},
+		"complain until file quiet":                 {complain{"quiet"}},
 		"end max turn requests":                     {end{"max_turn_requests"}},
 		"please do something; stream x":             {say{"heard you"}},
 	}
@@ -32,6 +34,7 @@ func TestParseScriptRefuses(t *testing.T) {
 	for _, text := range []string{
 		"stream", "stream 0", "stream 5 until file x", "stream ten", "stream 5 every soon", "size 0", "size big",
 		"wait go", "sleep", "sleep long", "spawn child", "ignore sighup", "exit", "exit now",
+		"raw", "raw !", "pieces 0", "crlf now", "complain", "complain until quiet",
 		`say "open`, "say a; strem 4",
 	} {
 		t.Run(text, func(t *testing.T) {

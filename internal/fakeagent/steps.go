@@ -148,6 +148,34 @@ func (n noise) run(_ context.Context, t *turn) error {
 	return err
 }
 
+type raw struct{ bytes []byte }
+
+func (r raw) run(_ context.Context, t *turn) error {
+	_, err := t.agent.out.Write(r.bytes)
+	return err
+}
+
+type pieces struct{ bytes int }
+
+func (p pieces) run(_ context.Context, t *turn) error {
+	t.agent.out.splitInto(p.bytes)
+	return nil
+}
+
+type crlf struct{}
+
+func (crlf) run(_ context.Context, t *turn) error {
+	t.agent.out.endInCRLF()
+	return nil
+}
+
+type complain struct{ until string }
+
+func (c complain) run(_ context.Context, t *turn) error {
+	go t.agent.complainUntil(t.path(c.until))
+	return nil
+}
+
 type spawn struct{ setsid bool }
 
 func (s spawn) run(_ context.Context, t *turn) error { return t.agent.spawnGrandchild(s.setsid) }
