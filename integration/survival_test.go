@@ -78,17 +78,23 @@ func (a *agent) answer(option string) {
 	require.NoError(a.w.t, a.w.backend.client.AnswerPermission(a.w.t.Context(), a.session, request, userapi.PermissionAnswer{OptionID: option}))
 }
 
-// unharmed checks that the agent is still the process that it was, that it was
-// started and opened once and never reopened, and that its transcript is exactly
-// what it produced.
+// unharmed checks that the agent is undisturbed, and that its transcript is
+// exactly what it produced.
 func (a *agent) unharmed() {
+	a.w.t.Helper()
+	a.undisturbed()
+	a.complete()
+}
+
+// undisturbed checks that the agent is still the process that it was, that it was
+// started and opened once and never reopened, and that its tree is untouched.
+func (a *agent) undisturbed() {
 	t := a.w.t
 	t.Helper()
 	require.Equal(t, a.pid, a.view().Agent.PID)
 	require.Equal(t, 1, a.calls(fakeagent.MethodStart))
 	require.Equal(t, 1, a.calls(acp.AgentMethodSessionNew))
 	require.Zero(t, a.calls(acp.AgentMethodSessionLoad)+a.calls(acp.AgentMethodSessionResume))
-	a.complete()
 	a.untouched()
 }
 
@@ -107,9 +113,14 @@ func (a *agent) untouched() {
 
 // complete checks that the transcript is exactly what the agent produced.
 func (a *agent) complete() {
+	a.w.t.Helper()
+	a.matches(a.transcript())
+}
+
+// matches checks that these events are exactly what the agent produced.
+func (a *agent) matches(events []userapi.Event) {
 	t := a.w.t
 	t.Helper()
-	events := a.transcript()
 	for _, e := range events {
 		require.NotEqual(t, store.EventKindGap, e.Kind, "events were lost before position %d", e.Position)
 	}
@@ -189,7 +200,8 @@ func TestAStartGoesOnUnderTheNextBackend(t *testing.T) {
 }
 
 // S-001.4, S-004.1: an agent that this project did not write goes through the
-// same, with its permission request answered after the restart.
+// same, with its permission request answered after the second restart, once: of
+// two answers at the same time one finds it settled (S-001.9).
 func TestAForeignAgentSurvives(t *testing.T) {
 	w := newWorld(t)
 	w.start().serving()
@@ -200,16 +212,32 @@ func TestAForeignAgentSurvives(t *testing.T) {
 	a.ready()
 	a.prompt("one", "hello")
 	asked := a.await("asks", func(s userapi.Session) bool { return len(s.Pending) == 1 })
-	w.backend.kill()
-	w.start().serving()
-	require.Equal(t, asked.Pending, a.await("still asks", func(s userapi.Session) bool { return len(s.Pending) == 1 }).Pending)
+	for range 2 {
+		w.backend.kill()
+		w.start().serving()
+		require.Equal(t, asked.Pending, a.await("still asks", func(s userapi.Session) bool { return len(s.Pending) == 1 }).Pending)
+	}
 	var params struct {
 		Options []struct {
 			OptionID string `json:"optionId"`
 		} `json:"options"`
 	}
 	require.NoError(t, json.Unmarshal(asked.Pending[0].Params, &params))
-	a.answer(params.Options[0].OptionID)
+	answers := make(chan error, 2)
+	for range cap(answers) {
+		go func() {
+			answers <- w.backend.client.AnswerPermission(t.Context(), a.session, asked.Pending[0].RequestID,
+				userapi.PermissionAnswer{OptionID: params.Options[0].OptionID})
+		}()
+	}
+	first, second := <-answers, <-answers
+	if first != nil {
+		first, second = second, first
+	}
+	require.NoError(t, first)
+	var refusal *userapi.Error
+	require.ErrorAs(t, second, &refusal)
+	require.Equal(t, userapi.CodeConflict, refusal.Code)
 	require.Equal(t, "end_turn", a.ended("one").Turn.StopReason)
 	require.Equal(t, a.pid, a.view().Agent.PID)
 	require.Zero(t, demo.Holes(a.transcript()))
