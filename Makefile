@@ -9,6 +9,8 @@ BINARIES := $(BIN)/backend $(BIN)/agentctl $(BIN)/recoveryctl $(BIN)/fakeagent
 SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './$(BIN)/*') $(shell find store/migrations -name '*.sql') go.mod go.sum
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+# Tests of one package that run at a time. Those that do so mostly wait.
+AT_ONCE := 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test test-long histories lint bench verify clean
@@ -39,10 +41,10 @@ demo: setup build ## The main job end to end: kill the backend, lose nothing (DE
 	@$(BIN)/recoveryctl demo $(DEMO_ARGS)
 
 test: setup build ## Run all tests, with the race detector
-	$(GO) test -race -timeout 15m ./...
+	$(GO) test -race -parallel $(AT_ONCE) -timeout 15m ./...
 
 test-long: setup build ## Whole matrices and long property runs
-	RECOVERY_LONG=1 RAPID_CHECKS=10000 $(GO) test -race -timeout 60m ./...
+	RECOVERY_LONG=1 RAPID_CHECKS=10000 $(GO) test -race -parallel $(AT_ONCE) -timeout 120m ./...
 
 histories: setup ## Record the workflow histories that are missing in workflows/histories/
 	RECOVERY_RECORD=1 $(GO) test -count=1 -run '^TestBranches$$' ./workflows

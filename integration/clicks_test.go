@@ -21,6 +21,7 @@ import (
 // stop is accepted, also repeated, and is carried out. A new session gets its
 // agent. A second backend on the same home is refused and disturbs nothing.
 func TestClicksDuringRecovery(t *testing.T) {
+	t.Parallel()
 	for _, step := range stepsOr("enumerated") {
 		t.Run(step, func(t *testing.T) {
 			w := newWorld(t)

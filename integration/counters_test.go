@@ -14,7 +14,7 @@ import (
 	"github.com/kandev/recovery/userapi"
 )
 
-// counted scrapes the running backend and returns what is not zero.
+// counted scrapes the running backend and returns the counters that are not zero.
 func (w *world) counted() map[string]string {
 	w.t.Helper()
 	runtime, err := home.ReadRuntime(w.home)
@@ -31,7 +31,7 @@ func (w *world) counted() map[string]string {
 	found := map[string]string{}
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
 		series, counted := strings.CutPrefix(lines.Text(), "kandev_recovery_")
-		if name, value, _ := strings.Cut(series, " "); counted && value != "0" {
+		if name, value, _ := strings.Cut(series, " "); counted && strings.Contains(name, "_total") && value != "0" {
 			found[name] = value
 		}
 	}

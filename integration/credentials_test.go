@@ -28,6 +28,7 @@ func (w *world) secrets() []string {
 // live, beside the one of the server in use, and goes once its server is proven
 // gone.
 func TestOneCredentialSecretRemains(t *testing.T) {
+	t.Parallel()
 	restarts := 1
 	if long() {
 		restarts = 20

@@ -14,6 +14,7 @@ import (
 // recorded one all are, and the session stays resumable. A single one is
 // re-tracked whatever its id. The sessions do not influence each other.
 func TestOneAgentOfASessionIsLeft(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start().serving()
 	matched, renamed, strange, ended := w.agent("matched"), w.agent("renamed"), w.agent("strange"), w.agent("ended")

@@ -18,6 +18,7 @@ const off = "KANDEV_FEATURES_AGENT_SURVIVAL=false"
 // the backend, whichever way it ends; the next one adopts nothing and leaves
 // the session resumable.
 func TestOffAgentsDieWithTheirBackend(t *testing.T) {
+	t.Parallel()
 	endings := map[string]func(*backend){"killed": (*backend).kill, "shut down": (*backend).terminate}
 	for name, end := range endings {
 		t.Run(name, func(t *testing.T) {

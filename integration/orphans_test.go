@@ -35,6 +35,7 @@ func has(updates int) func(*agent) bool {
 // processes in sessions of their own that hold their output, died first, or wait
 // in a full log. The agent of a session beside them is not touched.
 func TestOrphansAreStoppedWithTheirTrees(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start().serving()
 	own := w.agent("own")

@@ -42,6 +42,7 @@ func (u *unattended) isTied(a *agent, causes ...string) {
 // resumable once the agent, which is deaf to all but SIGKILL, is proven gone. A
 // stop that its user had asked for is carried out.
 func TestPassthroughAgentsDieWithTheirBackend(t *testing.T) {
+	t.Parallel()
 	endings := map[string]func(*backend){"killed": (*backend).kill, "shut down": (*backend).terminate}
 	for name, end := range endings {
 		t.Run(name, func(t *testing.T) {
@@ -85,6 +86,7 @@ func TestPassthroughAgentsDieWithTheirBackend(t *testing.T) {
 // passthrough session is launched and does all that a session does, while every
 // other launch is refused retryably.
 func TestPassthroughDuringRecovery(t *testing.T) {
+	t.Parallel()
 	for name, setting := range map[string][]string{"on": nil, "off": {off}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,6 +136,7 @@ func TestPassthroughDuringRecovery(t *testing.T) {
 // died. One that has no agent yet goes on; of any other the agent is gone, and the
 // session says so.
 func TestAPassthroughLaunchThatIsCutShort(t *testing.T) {
+	t.Parallel()
 	steps := map[string]recovery.SessionState{"created": recovery.StateFailed}
 	if long() {
 		steps["begun"] = recovery.StateWaitingForInput

@@ -23,6 +23,7 @@ import (
 // of four kinds go through the end of the backend, by SIGKILL and by its own
 // shutdown, and come out as the same processes with complete transcripts.
 func TestAgentsSurviveTheirBackend(t *testing.T) {
+	t.Parallel()
 	endings := map[string]func(*backend){"killed": (*backend).kill, "shut down": (*backend).terminate}
 	for name, end := range endings {
 		t.Run(name, func(t *testing.T) {
@@ -161,6 +162,7 @@ func TestNoEventIsLostAroundACommit(t *testing.T) {
 // B-17, S-004.2, W-3: a prompt that was recorded and may not have reached the
 // agent is sent again by its key and arrives once.
 func TestAPromptArrivesOnceAroundACrash(t *testing.T) {
+	t.Parallel()
 	for _, point := range []string{"api.prompt_recorded", "api.prompt_sent"} {
 		t.Run(point, func(t *testing.T) {
 			w := newWorld(t)
@@ -182,6 +184,7 @@ func TestAPromptArrivesOnceAroundACrash(t *testing.T) {
 // W-3, B-17, R-6: a start that its backend did not survive goes on under the
 // next one, with one agent.
 func TestAStartGoesOnUnderTheNextBackend(t *testing.T) {
+	t.Parallel()
 	for _, point := range []string{"launch.begun", "launch.created", "launch.published"} {
 		t.Run(point, func(t *testing.T) {
 			w := newWorld(t)
@@ -203,6 +206,7 @@ func TestAStartGoesOnUnderTheNextBackend(t *testing.T) {
 // same, with its permission request answered after the second restart, once: of
 // two answers at the same time one finds it settled (S-001.9).
 func TestAForeignAgentSurvives(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start().serving()
 	require.NoError(t, w.backend.client.PutProfile(t.Context(), userapi.Profile{ID: "example", Agent: "example", Command: []string{programs.example}}))

@@ -15,6 +15,7 @@ import (
 // backend died before it was told, ends by itself, also twice in a row; the next
 // backend starts another one.
 func TestAnUnrecordedControlServerEnds(t *testing.T) {
+	t.Parallel()
 	for _, point := range []string{"start.launched", "start.copied", "start.recorded"} {
 		t.Run(point, func(t *testing.T) {
 			w := newWorld(t)

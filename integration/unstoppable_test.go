@@ -22,6 +22,7 @@ const emptied = `UPDATE agent_profiles SET agent = '' WHERE id = $1`
 // ended: without the right to make one, the control server is starved instead,
 // as in TestAStarvedServerIsNotGone.
 func TestAnUnstoppableAgentLocksItsSession(t *testing.T) {
+	t.Parallel()
 	if !canChangeUser() {
 		w := newWorld(t)
 		s := besiege(w)
@@ -78,6 +79,7 @@ func TestAnUnstoppableAgentLocksItsSession(t *testing.T) {
 // session stays what it is, and the stop can be repeated, also under the next
 // boot, until it succeeds.
 func TestAUsersStopOfAnUnstoppableAgentSaysSo(t *testing.T) {
+	t.Parallel()
 	if !canChangeUser() {
 		w := newWorld(t)
 		s := besiege(w)

@@ -49,6 +49,7 @@ func (w *world) builtWith(name string, capabilities []string) (released func()) 
 // with its agents, then has its records repaired, and then a server of this
 // build is started.
 func TestAnOlderServerIsEndedAndItsRecordsRepaired(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	released := w.builtWith("older", older())
 	s := besiege(w)
@@ -136,6 +137,7 @@ func (s *siege) life(identity string) life {
 
 // O-004.1: a newer server that can do all that is required, and more, is adopted.
 func TestANewerServerIsAdopted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	released := w.builtWith("newer", newer())
 	s := besiege(w)
@@ -149,6 +151,7 @@ func TestANewerServerIsAdopted(t *testing.T) {
 // allows and left alone then: named, nothing of it repaired, its credential kept,
 // an own server on another port.
 func TestAServerThatCannotBeEndedIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	failures := map[string]wire.Code{"fails": wire.CodeInternal, "knows no such operation": wire.CodeNotFound}
 	w := newWorld(t)
 	s := besiege(w)

@@ -12,6 +12,7 @@ import (
 // has the one instance stopped that needs it; the outcome names the value, and
 // the session stays resumable. A value that may be empty is no reason.
 func TestAMissingValueStopsItsAgent(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		value recovery.Value
 		bend  string

@@ -20,6 +20,7 @@ import (
 // them after than before, although the backend's own copy of the roots then
 // claims the whole host, and a root was replaced meanwhile.
 func TestTheWorkspaceAfterAnAdoption(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start().serving()
 	d := w.desk()

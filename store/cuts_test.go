@@ -21,7 +21,7 @@ func cutsWanted() int {
 	if os.Getenv("RECOVERY_LONG") == "1" {
 		return 1000
 	}
-	return 40
+	return 8
 }
 
 // drawn returns the seed of a test, which RECOVERY_SEED repeats.

@@ -5,9 +5,12 @@ package store_test
 import (
 	"testing"
 
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kandev/recovery/store"
+	"github.com/kandev/recovery/store/migrations"
 	"github.com/kandev/recovery/store/storetest"
 )
 
@@ -52,16 +55,24 @@ func TestRetainedCredentials(t *testing.T) {
 	require.Equal(t, "second", token)
 }
 
+// migrateDownTo takes the schema back to an earlier version.
+func (b bundle) migrateDownTo(version int64) {
+	b.t.Helper()
+	db := stdlib.OpenDB(*b.direct().Config())
+	defer db.Close()
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files,
+		goose.WithTableName("schema_versions"), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	require.NoError(b.t, err)
+	_, err = provider.DownTo(b.ctx, version)
+	require.NoError(b.t, err)
+}
+
 // The holders of credentials that were stored before holders were noted are
 // those of the records.
 func TestHoldersAreNotedForOldCredentials(t *testing.T) {
 	b := setupAt(t, storetest.FreshDSN(t))
 	require.NoError(t, b.PutControlServer(b.ctx, b.inst, server, "first"))
-	old := b.direct()
-	_, err := old.Exec(b.ctx, `ALTER TABLE secrets DROP COLUMN server_identity, DROP COLUMN pid, DROP COLUMN process_start`)
-	require.NoError(t, err)
-	_, err = old.Exec(b.ctx, `DELETE FROM schema_versions WHERE version_id = 2`)
-	require.NoError(t, err)
+	b.migrateDownTo(1)
 	require.NoError(t, b.Migrate(b.ctx))
 	next := server
 	next.ServerIdentity = "two"
