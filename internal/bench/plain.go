@@ -59,9 +59,9 @@ type row struct {
 
 // round has every agent run the script behind the gate, and returns the time
 // from its opening until everything was committed.
-func (p *plain) round(ctx context.Context, script string, size int, open func() error) (time.Duration, error) {
-	for _, a := range p.agents {
-		if err := a.prompt(script); err != nil {
+func (p *plain) round(ctx context.Context, script func(agent int) string, size int, open func() error) (time.Duration, error) {
+	for i, a := range p.agents {
+		if err := a.prompt(script(i)); err != nil {
 			return 0, err
 		}
 	}

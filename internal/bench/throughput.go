@@ -61,10 +61,12 @@ type load struct {
 	every          time.Duration
 }
 
-func (l load) script(gate string) string {
+// script is what agent i of n does. Paced agents take turns, as agents do that
+// know nothing of each other: in step they would be a burst, and its end late.
+func (l load) script(gate string, i int) string {
 	script := fmt.Sprintf("wait file %s; flood %d size %dB", gate, l.count, l.size)
 	if l.every > 0 {
-		script += " every " + l.every.String()
+		script += fmt.Sprintf(" every %s after %s", l.every, l.every*time.Duration(i)/time.Duration(l.n))
 	}
 	return script
 }
@@ -171,8 +173,8 @@ func (e *events) promptAll(ctx context.Context, l load, gate string) (after int6
 	}
 	prompts, limited := errgroup.WithContext(ctx)
 	prompts.SetLimit(8)
-	for _, s := range e.sessions[:l.n] {
-		prompts.Go(func() error { return e.prompt(limited, s, filepath.Base(gate), l.script(gate)) })
+	for i, s := range e.sessions[:l.n] {
+		prompts.Go(func() error { return e.prompt(limited, s, filepath.Base(gate), l.script(gate, i)) })
 	}
 	if err := prompts.Wait(); err != nil {
 		return 0, err
@@ -203,7 +205,7 @@ func (e *events) plainRound(ctx context.Context, l load) (_ baseline, err error)
 		return baseline{}, err
 	}
 	p.timed = l.every > 0
-	took, err := p.round(ctx, l.script(gate), l.size, openGate(gate))
+	took, err := p.round(ctx, func(i int) string { return l.script(gate, i) }, l.size, openGate(gate))
 	if closed := p.close(); err == nil {
 		err = closed
 	}

@@ -18,6 +18,7 @@ type flood struct {
 	count int
 	size  int           // of the update's params, in bytes
 	every time.Duration // between the beginnings of two updates; 0: none
+	after time.Duration // before the first
 }
 
 // minFlood holds the longest frame without a filler.
@@ -38,6 +39,8 @@ func parseFlood(args []string) (step, error) {
 			f.size, err = parseSize(args[1])
 		case "every":
 			f.every, err = time.ParseDuration(args[1])
+		case "after":
+			f.after, err = time.ParseDuration(args[1])
 		default:
 			err = fmt.Errorf("unknown word %q", args[0])
 		}
@@ -46,7 +49,7 @@ func parseFlood(args []string) (step, error) {
 		}
 	}
 	if len(args) > 0 || f.size < minFlood {
-		return nil, fmt.Errorf("takes \"COUNT [size N] [every D]\", a size of %d at least", minFlood)
+		return nil, fmt.Errorf("takes \"COUNT [size N] [every D] [after D]\", a size of %d at least", minFlood)
 	}
 	return f, nil
 }
@@ -55,7 +58,7 @@ func (f flood) run(ctx context.Context, t *turn) error {
 	before, after := floodFrame(t.session.id)
 	text := filler(f.size)
 	first := t.session.number(f.count)
-	began := time.Now()
+	began := time.Now().Add(f.after)
 	var line bytes.Buffer
 	for i := range f.count {
 		if err := pause(ctx, time.Until(began.Add(time.Duration(i)*f.every))); err != nil {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	acp "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
@@ -13,11 +14,12 @@ import (
 // the size that was asked for.
 func TestFlood(t *testing.T) {
 	d := spawnAgent(t, newHome(t))
-	resp, err := d.prompt(d.open(), "say first; flood 50 size 300B every 1ms; say last")
+	asked := time.Now()
+	resp, err := d.prompt(d.open(), "say first; flood 50 size 300B every 1ms after 3ms; say last")
 	require.NoError(t, err)
 	require.Equal(t, acp.StopReasonEndTurn, resp.StopReason)
 	require.Equal(t, upTo(52), d.numbers())
-	earlier := int64(0)
+	earlier := asked.Add(2 * time.Millisecond).UnixNano() // that long after, at least
 	for _, text := range d.texts()[1:51] {
 		u, ok := ParseUpdate(text)
 		require.True(t, ok)

@@ -22,7 +22,7 @@ type step interface {
 //
 //	stream 200 [every 20ms] [size 64KB]         numbered updates
 //	stream until file NAME [every 20ms] [size N]  … until the file exists
-//	flood 5000 [size 200B] [every 1ms]            updates for measurements, see flood
+//	flood 5000 [size 200B] [every 1ms] [after 5ms] updates for measurements, see flood
 //	size 64KB          pads the updates that follow
 //	say "text"         one update with the text
 //	ask ["title"]      a permission request; says which option it got
