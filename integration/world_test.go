@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -55,11 +57,22 @@ func newWorld(t *testing.T) *world {
 		"KANDEV_AGENTCTL_EXECUTABLE":     programs.agentctl,
 		"KANDEV_FEATURES_AGENT_SURVIVAL": "true",
 		"KANDEV_LAUNCH_DEADLINE":         "30s",
+		"KANDEV_AGENTCTL_PORT":           preferredPort(),
 		"PATH":                           os.Getenv("PATH"),
 		"HOME":                           dir,
 	}
 	t.Cleanup(w.close)
 	return w
+}
+
+// worlds counts those of this test binary.
+var worlds atomic.Int64
+
+// preferredPort is one that no other test's control server takes when this one's
+// is gone, nor anybody who leaves the choice to the system.
+func preferredPort() string {
+	const from, ports = 20_000, 12_000
+	return strconv.FormatInt(from+(int64(os.Getpid())*100+worlds.Add(1))%ports, 10)
 }
 
 // close ends everything that the test started and checks that it is gone.
