@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -54,9 +53,13 @@ func (v *Inventory) TakeGuards(ctx context.Context, pass calls.Pass) (calls.Guar
 		return calls.GuardsTaken{}, failure(err)
 	}
 	crashpoint.Hit("adoption.guarded")
+	guarded := make(map[string]bool, len(taken.Guarded))
+	for _, session := range taken.Guarded {
+		guarded[session] = true
+	}
 	out := calls.GuardsTaken{Records: make([]calls.GuardedRecord, 0, len(records))}
 	for _, r := range records {
-		if !slices.Contains(taken.Guarded, r.SessionID) {
+		if !guarded[r.SessionID] {
 			// Observed, not re-tracked; its instance is not an orphan (S-002.8).
 			as := recovery.OutcomeRetracked
 			if _, tracked := v.Executions.Get(r.SessionID); !tracked {
@@ -207,12 +210,9 @@ func (v *Inventory) repair(ctx context.Context, o calls.SessionOutcome) error {
 	if err != nil {
 		return err
 	}
-	_, err = v.Store.Repair(ctx, store.Repair{
+	_, err = v.Store.RepairIfCurrent(ctx, store.Repair{
 		Installation: v.Installation, SessionID: o.SessionID, ExecutionID: record.ExecutionID,
 		BootID: v.BootID, Cause: string(o.Outcome),
 	})
-	if isConflict(err) {
-		return nil // it ended, or another execution took its place, meanwhile
-	}
 	return err
 }

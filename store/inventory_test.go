@@ -85,6 +85,9 @@ func TestRepairLeavesANewerExecutionAlone(t *testing.T) {
 	sess := b.waiting("new")
 	_, err := b.Repair(b.ctx, store.Repair{Installation: b.inst, SessionID: sess.ID, ExecutionID: "old"})
 	require.ErrorIs(t, err, store.ErrExecutionReplaced)
+	repaired, err := b.RepairIfCurrent(b.ctx, store.Repair{Installation: b.inst, SessionID: sess.ID, ExecutionID: "old"})
+	require.NoError(t, err)
+	require.False(t, repaired)
 	require.Equal(t, sess, b.session(sess.ID))
 }
 

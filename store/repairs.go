@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -40,6 +41,17 @@ func (s *Store) Repair(ctx context.Context, r Repair) (Session, error) {
 		})
 	})
 	return sess, err
+}
+
+// RepairIfCurrent is Repair for those who only want a record that is still of
+// the execution repaired: one whose session ended, or got another execution,
+// meanwhile is left as it is, and repaired is false.
+func (s *Store) RepairIfCurrent(ctx context.Context, r Repair) (repaired bool, err error) {
+	_, err = s.Repair(ctx, r)
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrExecutionReplaced) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // endExecution ends the open turn, moves the session unless it is already in a

@@ -18,8 +18,8 @@ import (
 	"github.com/kandev/recovery/workflows"
 )
 
-// causeAgentEnded is the cause of the repair of a session whose agent ended by
-// itself, or was ended by its control server.
+// Causes of the repair of a session whose agent ended by itself, or was ended by
+// its control server.
 const (
 	causeAgentExited = "agent_exited"
 	causeAgentEnded  = "agent_ended"
@@ -182,10 +182,10 @@ func (b *boot) repairEnded(ctx context.Context, e pump.Ending) error {
 	if e.Exit != nil {
 		cause = causeAgentExited
 	}
-	_, err = b.store.Repair(ctx, store.Repair{
+	_, err = b.store.RepairIfCurrent(ctx, store.Repair{
 		Installation: inst, SessionID: e.SessionID, ExecutionID: e.InstanceID, BootID: b.cfg.BootID, Cause: cause,
 	})
-	if err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrExecutionReplaced) {
+	if err != nil {
 		return fmt.Errorf("settle session: %w", err)
 	}
 	return nil

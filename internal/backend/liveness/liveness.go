@@ -57,22 +57,23 @@ func (c *Checker) completed() *Pass {
 	return c.pass
 }
 
-// Check judges one session with an enumeration of its own. Before outcomes are
+// check judges one session with an enumeration of its own, and returns the record
+// that it judged, one without a session if there is none. Before outcomes are
 // complete it answers unknown at once. An error means that Postgres did not
 // answer.
-func (c *Checker) Check(ctx context.Context, session string) (recovery.Liveness, error) {
+func (c *Checker) check(ctx context.Context, session string) (recovery.Liveness, store.InventoryRecord, error) {
 	pass := c.completed()
 	if pass == nil {
-		return recovery.Unknown, nil
+		return recovery.Unknown, store.InventoryRecord{}, nil
 	}
 	record, err := c.Store.GetRecord(ctx, c.Installation, session)
 	if errors.Is(err, store.ErrNoRecord) {
-		return recovery.Dead, nil
+		return recovery.Dead, store.InventoryRecord{}, nil
 	}
 	if err != nil {
-		return recovery.Unknown, fmt.Errorf("read the record: %w", err)
+		return recovery.Unknown, store.InventoryRecord{}, fmt.Errorf("read the record: %w", err)
 	}
-	return c.judge(ctx, *pass, record), nil
+	return c.judge(ctx, *pass, record), record, nil
 }
 
 func (c *Checker) judge(ctx context.Context, pass Pass, record store.InventoryRecord) recovery.Liveness {
@@ -126,20 +127,16 @@ func Process(pid int, start string) recovery.Presence {
 // the guard released: settled is true, and the session can be started again.
 // An agent that could not be stopped is not judged: its guard stays (S-002.16).
 func (c *Checker) Settle(ctx context.Context, session string) (settled bool, err error) {
-	alive, err := c.Check(ctx, session)
+	alive, record, err := c.check(ctx, session)
 	if err != nil || alive != recovery.Dead {
 		return false, err
 	}
-	record, err := c.Store.GetRecord(ctx, c.Installation, session)
-	if err != nil && !errors.Is(err, store.ErrNoRecord) {
-		return false, fmt.Errorf("read the record: %w", err)
-	}
-	if err == nil {
-		_, err = c.Store.Repair(ctx, store.Repair{
+	if record.SessionID != "" {
+		_, err := c.Store.RepairIfCurrent(ctx, store.Repair{
 			Installation: c.Installation, SessionID: session, ExecutionID: record.ExecutionID,
 			BootID: c.BootID, Cause: string(recovery.OutcomeStale),
 		})
-		if err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrExecutionReplaced) {
+		if err != nil {
 			return false, fmt.Errorf("repair the record: %w", err)
 		}
 	}

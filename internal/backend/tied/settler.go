@@ -133,15 +133,15 @@ func (s *Settler) repair(ctx context.Context, record store.InventoryRecord) erro
 	if cmp.Or(record.TrackedByBoot, record.CreatedByBoot) == s.BootID {
 		cause = CauseServerEnded
 	}
-	_, err := s.Store.Repair(ctx, store.Repair{
+	repaired, err := s.Store.RepairIfCurrent(ctx, store.Repair{
 		Installation: s.Installation, SessionID: record.SessionID, ExecutionID: record.ExecutionID,
 		BootID: s.BootID, Cause: cause,
 	})
-	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrExecutionReplaced) {
-		return nil // it ended, or another execution took its place, meanwhile
-	}
 	if err != nil {
 		return fmt.Errorf("repair the record: %w", err)
+	}
+	if !repaired {
+		return nil
 	}
 	s.Notifier.Changed(record.SessionID)
 	s.Logger.Info("passthrough session settled", zap.String("session_id", record.SessionID), zap.String("cause", cause))
