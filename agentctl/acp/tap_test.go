@@ -75,10 +75,17 @@ func TestUnknownRequestsAndNotifications(t *testing.T) {
 	for range 3000 {
 		s.say(`{"jsonrpc":"2.0","method":"_x","params":{}}` + "\n")
 	}
-	s.say(`{"jsonrpc":"2.0","id":"q","method":"fs/read_text_file","params":{}}` + "\n")
+	s.refusesAndGoesOn("fs/read_text_file")
+}
+
+// refusesAndGoesOn checks that a request is refused as unknown, and that a turn
+// can begin after it.
+func (s *script) refusesAndGoesOn(method string) {
+	s.t.Helper()
+	s.say(`{"jsonrpc":"2.0","id":"q","method":%q,"params":{}}`+"\n", method)
 	answer := s.hear("")
-	require.Equal(t, `"q"`, string(answer.ID))
-	require.Contains(t, string(answer.Error), "-32601")
+	require.Equal(s.t, `"q"`, string(answer.ID))
+	require.Contains(s.t, string(answer.Error), "-32601")
 	s.prompt("t-1")
 	s.awaitKinds("turn_started")
 }

@@ -95,6 +95,15 @@ func (a *agent) await(state wire.InstanceState) wire.InstanceDetail {
 	return a.view()
 }
 
+// asked waits for the agent's permission request, the newest of its events.
+func (a *agent) asked() wire.PermissionRequested {
+	a.t.Helper()
+	events := a.read(0, wire.EventPermissionRequest)
+	var asked wire.PermissionRequested
+	require.NoError(a.t, json.Unmarshal(events[len(events)-1].Payload, &asked))
+	return asked
+}
+
 func (a *agent) prompt(key, text string) wire.Turn {
 	a.t.Helper()
 	turn, err := a.s.Prompt(a.id, key, promptOf(text))

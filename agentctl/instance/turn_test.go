@@ -86,9 +86,7 @@ func TestPermissionIsAnsweredOnce(t *testing.T) {
 	s := newTestSupervisor(t, nil)
 	a := started(t, s, "one")
 	turn := a.prompt("k", "ask")
-	events := a.read(0, wire.EventPermissionRequest)
-	var asked wire.PermissionRequested
-	require.NoError(t, json.Unmarshal(events[len(events)-1].Payload, &asked))
+	asked := a.asked()
 
 	requireCode(t, wire.CodeNotFound, s.AnswerPermission("one", "unknown", wire.PermissionAnswer{OptionID: "yes"}))
 	for _, bad := range []wire.PermissionAnswer{{}, {OptionID: "yes", Cancelled: true}, {OptionID: "no such option"}} {
@@ -106,14 +104,12 @@ func TestCancelAnswersThePermission(t *testing.T) {
 	s := newTestSupervisor(t, nil)
 	a := started(t, s, "one")
 	turn := a.prompt("k", "ask")
-	events := a.read(0, wire.EventPermissionRequest)
-	var asked wire.PermissionRequested
-	require.NoError(t, json.Unmarshal(events[len(events)-1].Payload, &asked))
+	asked := a.asked()
 	require.NoError(t, s.Cancel("one"))
 	require.Empty(t, a.awaitOutcome(turn.TurnID).Error)
 	require.Contains(t, a.calls(), "answer:cancelled")
 	requireCode(t, wire.CodeSettled, s.AnswerPermission("one", asked.RequestID, wire.PermissionAnswer{OptionID: "yes"}))
-	events = a.read(0, wire.EventTurnEnded)
+	events := a.read(0, wire.EventTurnEnded)
 	require.Equal(t, wire.EventPermissionSettled, events[2].Kind)
 	require.Contains(t, string(events[2].Payload), `"cancelled":true`)
 }

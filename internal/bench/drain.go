@@ -61,7 +61,7 @@ func (e *events) backlog(ctx context.Context, l load) (time.Duration, error) {
 
 // awaitTurnsEnded waits, by the control server, until agents have said all.
 func (p *peers) awaitTurnsEnded(ctx context.Context) error {
-	return await(ctx, "the backlog is complete", poll, func(ctx context.Context) (bool, error) {
+	return await(ctx, "the backlog is complete", func(ctx context.Context) (bool, error) {
 		instances, err := p.control.List(ctx)
 		open := 0
 		for _, in := range instances {
@@ -80,7 +80,7 @@ func (e *events) drainTime(ctx context.Context, before, after int64) (time.Durat
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		followed <- await(ctx, "the backlog is committed", poll, func(ctx context.Context) (bool, error) {
+		followed <- await(ctx, "the backlog is committed", func(ctx context.Context) (bool, error) {
 			now, err := e.committed(ctx)
 			if now == before {
 				began = time.Now()

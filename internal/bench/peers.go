@@ -106,7 +106,7 @@ func (p *peers) committed(ctx context.Context) (n int64, err error) {
 
 // awaitCommitted waits until n events are committed, and not one more.
 func (p *peers) awaitCommitted(ctx context.Context, n int64) error {
-	return await(ctx, fmt.Sprintf("%d events are committed", n), poll, func(ctx context.Context) (bool, error) {
+	return await(ctx, fmt.Sprintf("%d events are committed", n), func(ctx context.Context) (bool, error) {
 		committed, err := p.committed(ctx)
 		if committed > n {
 			return false, fmt.Errorf("%d events are committed instead of %d", committed, n)

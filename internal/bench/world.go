@@ -76,7 +76,7 @@ func (w *world) startBackend(ctx context.Context) (status userapi.Status, err er
 	if err := w.StartBackend(ctx); err != nil {
 		return status, err
 	}
-	err = w.await(ctx, "the backend serves", func(ctx context.Context) (bool, error) {
+	err = await(ctx, "the backend serves", func(ctx context.Context) (bool, error) {
 		status, err = w.Backend.Client.Status(ctx)
 		return status.Phase == userapi.PhaseServing, err
 	})
@@ -120,7 +120,7 @@ func (w *world) workspace(name string) (string, error) {
 
 // idle waits until every agent is there and waits for a prompt.
 func (w *world) idle(ctx context.Context) error {
-	return w.await(ctx, "every agent is idle", func(ctx context.Context) (bool, error) {
+	return await(ctx, "every agent is idle", func(ctx context.Context) (bool, error) {
 		sessions, err := w.Backend.Client.Sessions(ctx)
 		ready := 0
 		for _, s := range sessions {
@@ -144,14 +144,10 @@ func (w *world) peers(ctx context.Context) (*peers, error) {
 	return openPeers(ctx, status.Installation, w.Stack.DSN(), w.Home())
 }
 
-func (w *world) await(ctx context.Context, what string, check func(context.Context) (bool, error)) error {
-	return await(ctx, what, poll, check)
-}
-
-func await(ctx context.Context, what string, every time.Duration, check func(context.Context) (bool, error)) error {
+func await(ctx context.Context, what string, check func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("%s: not within %s", what, bound))
 	defer cancel()
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	for {
 		done, err := check(ctx)
