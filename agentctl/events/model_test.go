@@ -18,6 +18,7 @@ type model struct {
 	attached  bool
 	after     int64 // cursor of the stream
 	delivered int64
+	taken     int64 // by the stream's reader
 	finished  bool
 	closed    bool
 }
@@ -106,7 +107,7 @@ func (c *machine) attach(t *rapid.T, i int) {
 		if old := c.streams[i]; m.attached && !errors.Is(old.Err(), ErrNewerStream) {
 			t.Fatalf("older stream: %v", old.Err())
 		}
-		c.streams[i], m.attached, m.after, m.delivered = s, true, after, after
+		c.streams[i], m.attached, m.after, m.delivered, m.taken = s, true, after, after, after
 		c.settle(m)
 	}
 }
@@ -151,9 +152,19 @@ func (c *machine) ack(t *rapid.T, i int) {
 		t.Fatalf("ack %d of %d delivered: %v", seq, m.delivered, err)
 	}
 	if err == nil {
-		m.acked = max(m.acked, seq)
+		m.acked, m.taken = max(m.acked, seq), max(m.taken, seq)
 		c.settle(m)
 	}
+}
+
+func (c *machine) taken(t *rapid.T, i int) {
+	m, s := &c.models[i], c.streams[i]
+	if s == nil {
+		return
+	}
+	seq := rapid.Int64Range(0, int64(len(m.sizes))+1).Draw(t, "taken")
+	s.Taken(seq)
+	m.taken = max(m.taken, min(seq, m.delivered))
 }
 
 func (c *machine) check(t *rapid.T) {
@@ -163,6 +174,9 @@ func (c *machine) check(t *rapid.T) {
 		used += m.held()
 		if c.logs[i].Attached() != m.attached {
 			t.Fatalf("attached: %v", c.logs[i].Attached())
+		}
+		if s := c.streams[i]; s != nil && s.UnderWay() != (m.attached && m.taken < m.delivered) {
+			t.Fatalf("under way: %v", s.UnderWay())
 		}
 		if c.logs[i].LastSeq() != int64(len(m.sizes)) {
 			t.Fatalf("last number: %d", c.logs[i].LastSeq())
@@ -196,6 +210,7 @@ func TestLogLikeModel(t *testing.T) {
 			"attach":  on(c.attach),
 			"next":    on(c.next),
 			"ack":     on(c.ack),
+			"taken":   on(c.taken),
 			"detach": on(func(_ *rapid.T, i int) {
 				if c.streams[i] != nil {
 					c.streams[i].Close()

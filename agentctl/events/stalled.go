@@ -19,7 +19,7 @@ const stallSteps = 5
 // is handed out because the reader has yet to acknowledge, this waits.
 func (l *Log) Stalled(ctx context.Context, patience time.Duration, appended <-chan int64) bool {
 	step := time.NewTicker(patience / stallSteps)
-	step.Stop() // it runs while a batch is on its way
+	step.Stop() // it runs while something is on its way
 	defer step.Stop()
 	var (
 		seq     int64 // 0 until it is known
@@ -53,10 +53,10 @@ func (l *Log) Stalled(ctx context.Context, patience time.Duration, appended <-ch
 	}
 }
 
-// handover is a batch on its way to a reader; zero if none is.
+// handover is events on their way to a reader; zero if none are.
 type handover struct {
-	to  *Stream
-	seq int64 // its last event
+	to    *Stream
+	after int64 // newest number that the reader is known to have
 }
 
 // progress is how far the delivery of a log is.
@@ -71,8 +71,8 @@ func (l *Log) progress() progress {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := progress{taken: l.taken, closed: l.closed, changed: l.changed}
-	if s := l.stream; s != nil && s.handing {
-		p.handover = handover{to: s, seq: s.delivered}
+	if s := l.stream; s != nil && s.underWay() {
+		p.handover = handover{to: s, after: s.taken}
 	}
 	return p
 }

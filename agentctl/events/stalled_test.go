@@ -88,18 +88,19 @@ var roomy = Limits{Count: 100, Bytes: 1 << 30}
 // pass lets time pass.
 func pass(span time.Duration) { <-time.After(span) }
 
-// take is a reader that takes the next batch off the stream.
+// take hands the next batch out to the reader.
 func take(t *testing.T, s *Stream) {
 	t.Helper()
 	_, err := s.Next(t.Context())
 	require.NoError(t, err)
 }
 
-// arrive says that what was taken has arrived.
+// arrive says that everything that was handed out has arrived.
 func arrive(t *testing.T, s *Stream) {
 	t.Helper()
-	_, err := s.Next(done())
-	require.ErrorIs(t, err, context.Canceled)
+	require.True(t, s.UnderWay())
+	s.Taken(s.delivered)
+	require.False(t, s.UnderWay())
 }
 
 // S-001.9: a reader that has been stuck with a batch for 5 s since the request
@@ -124,6 +125,30 @@ func TestStalledReader(t *testing.T) {
 	})
 }
 
+// S-001.9: more that is handed out to a stuck reader gives it no more time, and
+// what an earlier reader had taken is under way again to the next one.
+func TestStalledReaderOfMore(t *testing.T) {
+	inBubble(t, roomy, func(t *testing.T, l *Log) {
+		s := attach(t, l, 0)
+		add(t, l, `1`)
+		take(t, s)
+		w := raise(t, l)
+		w.outstanding(stall - 1)
+		w.appended <- add(t, l, `"request"`)
+		take(t, s)
+		w.cancelled(stall)
+	})
+	inBubble(t, roomy, func(t *testing.T, l *Log) {
+		add(t, l, strings.Repeat("x", batchBytes))
+		s := attach(t, l, 0)
+		take(t, s)
+		arrive(t, s)
+		w := raiseIn(t, l)
+		take(t, attach(t, l, 0)) // the window is shut behind it
+		w.cancelled(stall)
+	})
+}
+
 // S-001.9: the 5 s are those of one batch: a reader that takes each one late, but
 // takes them, has not stalled.
 func TestSlowReader(t *testing.T) {
@@ -134,11 +159,13 @@ func TestSlowReader(t *testing.T) {
 		w := raise(t, l)
 		for range 5 {
 			w.outstanding(stall - 1)
+			arrive(t, s)
 			add(t, l, `1`)
 			take(t, s)
 		}
 		w.appended <- add(t, l, `"request"`)
 		w.outstanding(stall - 1)
+		arrive(t, s)
 		take(t, s)
 		w.outstanding(stall - 1)
 		arrive(t, s)

@@ -20,25 +20,24 @@ type Stream struct {
 	log       *Log
 	after     int64 // the cursor that it began with
 	delivered int64 // newest number returned by Next, or the cursor
-	handing   bool  // what was returned last is on its way to the reader
+	taken     int64 // newest number that the reader is known to have, or the cursor
 	err       error // why it ended, nil before
 	done      chan struct{}
 }
 
 func newStream(l *Log, after int64) *Stream {
-	return &Stream{log: l, after: after, delivered: after, done: make(chan struct{})}
+	return &Stream{log: l, after: after, delivered: after, taken: after, done: make(chan struct{})}
 }
 
 // Next waits for events after the last ones returned and gives them in order,
 // at least one, about 1 MiB or 512 at most. It waits, too, while more than that
-// is returned and not acknowledged. The call says that the reader has taken what
-// was returned before; until then that counts as on its way to it (see
-// Log.Stalled). Once a finished log is delivered it returns ErrFinished, while
-// Ack still works; otherwise its error is Err's, or ctx's.
+// is returned and not acknowledged. What it returns counts as on its way to the
+// reader (see Log.Stalled) until that is known to have taken it, by Taken or Ack.
+// Once a finished log is delivered it returns ErrFinished, while Ack still works;
+// otherwise its error is Err's, or ctx's.
 func (s *Stream) Next(ctx context.Context) ([]wire.Event, error) {
-	s.arrived()
 	for {
-		batch, changed, err := s.take()
+		batch, changed, err := s.batch()
 		if err != nil || len(batch) > 0 {
 			return batch, err
 		}
@@ -50,20 +49,36 @@ func (s *Stream) Next(ctx context.Context) ([]wire.Event, error) {
 	}
 }
 
-// arrived notes that the reader has what was handed out.
-func (s *Stream) arrived() {
+// Taken says that the reader has everything up to seq, of what was delivered. On
+// a stream that has ended it does nothing.
+func (s *Stream) Taken(seq int64) {
 	l := s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.err != nil || !s.handing {
+	if s.err != nil {
 		return
 	}
-	s.handing = false
-	l.taken = max(l.taken, s.delivered)
+	s.take(min(seq, s.delivered))
 	l.notify()
 }
 
-func (s *Stream) take() ([]wire.Event, <-chan struct{}, error) {
+// take must run under the log's lock.
+func (s *Stream) take(seq int64) {
+	s.taken = max(s.taken, seq)
+	s.log.taken = max(s.log.taken, seq)
+}
+
+// UnderWay reports whether something was delivered that the reader is not known
+// to have.
+func (s *Stream) UnderWay() bool {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	return s.underWay()
+}
+
+func (s *Stream) underWay() bool { return s.err == nil && s.taken < s.delivered }
+
+func (s *Stream) batch() ([]wire.Event, <-chan struct{}, error) {
 	l := s.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +98,6 @@ func (s *Stream) take() ([]wire.Event, <-chan struct{}, error) {
 	}
 	batch := append([]wire.Event(nil), waiting[:batchSize(waiting)]...)
 	s.delivered = batch[len(batch)-1].Seq
-	s.handing = true
 	l.notify()
 	return batch, nil, nil
 }
@@ -121,9 +135,9 @@ func (s *Stream) Ack(seq int64) error {
 	if seq > s.delivered {
 		return ErrNotDelivered
 	}
+	s.take(seq)
 	if n := seq + 1 - l.first(); n > 0 {
 		l.drop(int(n))
-		l.taken = max(l.taken, seq)
 		l.endIfSettled()
 		l.notify()
 	}

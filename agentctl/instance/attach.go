@@ -27,6 +27,8 @@ type Stream interface {
 	Bounds() (first, next int64)
 	Next(ctx context.Context) ([]wire.Event, error)
 	Ack(seq int64) error
+	Taken(seq int64)
+	UnderWay() bool
 	Close()
 	Done() <-chan struct{}
 	Err() error

@@ -19,6 +19,9 @@ const (
 	// frameTimeout is how long a client may take to receive one frame. One that
 	// takes longer is detached, so that its instance counts as detached too.
 	frameTimeout = 10 * time.Second
+	// askAfter is how long a client has to acknowledge a frame before it is asked
+	// whether it has taken it. Most commit sooner, and are never asked.
+	askAfter = 250 * time.Millisecond
 	// maxClientFrame bounds an acknowledgement.
 	maxClientFrame = 4 << 10
 )
@@ -70,7 +73,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		s.closeStream(conn, errors.Join(gap, send(r.Context(), conn, frame)))
 		return
 	}
-	session := &eventSession{conn: conn, stream: stream}
+	session := newEventSession(conn, stream)
 	err = session.run(r.Context())
 	if admission.Context().Err() != nil {
 		err = errRevoked

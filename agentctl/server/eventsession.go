@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/coder/websocket"
 	"go.uber.org/zap"
@@ -26,12 +28,18 @@ var (
 type eventSession struct {
 	conn     *websocket.Conn
 	stream   instance.Stream
+	sent     atomic.Int64  // newest event whose frame was written
+	sending  chan struct{} // holds one token when there is a newer one
 	receiver sync.WaitGroup
 }
 
+func newEventSession(conn *websocket.Conn, stream instance.Stream) *eventSession {
+	return &eventSession{conn: conn, stream: stream, sending: make(chan struct{}, 1)}
+}
+
 // run delivers until the stream, the connection or ctx ends, and says why. The
-// receiver goes on until the connection is closed: what it reads may be the
-// answer that deliver waits for.
+// receiver goes on until the connection is closed: it is what hears the answer
+// to a ping.
 func (e *eventSession) run(ctx context.Context) error {
 	alive, broken := context.WithCancel(ctx)
 	receiving, received := context.WithCancelCause(ctx)
@@ -40,6 +48,7 @@ func (e *eventSession) run(ctx context.Context) error {
 		defer broken()
 		e.receive(received)
 	})
+	e.receiver.Go(func() { e.ask(alive, received) })
 	err := e.deliver(alive, receiving)
 	if reason := context.Cause(receiving); reason != nil {
 		return reason
@@ -69,22 +78,60 @@ func (e *eventSession) deliver(alive, receiving context.Context) error {
 	}
 }
 
-// handOver sends a batch and waits until the client has read it, which its pong
-// tells: what lies in the buffers in between has reached nobody (S-001.9).
+// handOver sends a batch.
 func (e *eventSession) handOver(ctx context.Context, batch []wire.Event) error {
-	ctx, cancel := context.WithTimeout(ctx, frameTimeout)
-	defer cancel()
 	raw, err := wire.EncodeEvents(batch)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, frameTimeout)
+	defer cancel()
 	if err := write(ctx, e.conn, raw); err != nil {
 		return err
 	}
-	if err := e.conn.Ping(ctx); err != nil {
-		return fmt.Errorf("frame not taken: %w", err)
+	e.sent.Store(batch[len(batch)-1].Seq)
+	select {
+	case e.sending <- struct{}{}:
+	default:
 	}
 	return nil
+}
+
+// ask finds out whether the client reads what it is slow to acknowledge: what
+// lies in the buffers in between has reached nobody (S-001.9). The pong says that
+// everything before the ping was taken; a client that owes it for frameTimeout is
+// detached.
+func (e *eventSession) ask(alive context.Context, failed context.CancelCauseFunc) {
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	for {
+		select {
+		case <-e.sending:
+		case <-alive.Done():
+			return
+		}
+		wait.Reset(askAfter)
+		select {
+		case <-wait.C:
+		case <-alive.Done():
+			return
+		}
+		if !e.stream.UnderWay() {
+			continue
+		}
+		sent := e.sent.Load()
+		if err := e.ping(alive); err != nil {
+			failed(fmt.Errorf("frame not taken: %w", err))
+			return
+		}
+		e.stream.Taken(sent)
+	}
+}
+
+func (e *eventSession) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, frameTimeout)
+	defer cancel()
+	return e.conn.Ping(ctx)
 }
 
 // awaitAcks leaves the client the time to commit the last events.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"testing"
@@ -34,7 +35,7 @@ func TestStalledReaderCancelsTheRequest(t *testing.T) {
 			r := startWith(t, setup{bytes: 16 << 20})
 			c, credential := r.own(t)
 			createReady(t, c, "i", nil)
-			stalled := attachDeaf(t, r, credential)
+			stalled, _ := attachDeaf(t, r, credential)
 			began := time.Now()
 			_, err := c.Prompt(t.Context(), "i", "k", say(prompt))
 			require.NoError(t, err)
@@ -108,8 +109,25 @@ func TestSlowCommitsKeepTheRequest(t *testing.T) {
 	}
 }
 
-// attachDeaf opens the stream of instance i, and reads nothing of it.
-func attachDeaf(t *testing.T, r *running, credential string) *websocket.Conn {
+// S-001.6: a client that takes nothing is detached, also while what it was sent
+// fits into the buffers in between: it answers no ping.
+func TestDeafReaderIsDetached(t *testing.T) {
+	t.Parallel()
+	r := start(t, time.Now)
+	c, credential := r.own(t)
+	createReady(t, c, "i", nil)
+	deaf, socket := attachDeaf(t, r, credential)
+	_, err := c.Prompt(t.Context(), "i", "k", say("hello"))
+	require.NoError(t, err)
+	require.NoError(t, socket.SetReadDeadline(time.Now().Add(slow)))
+	_, err = io.Copy(io.Discard, socket)
+	require.NoError(t, err, "the server closes the connection")
+	require.NoError(t, deaf.CloseNow())
+}
+
+// attachDeaf opens the stream of instance i, and reads nothing of it. What
+// arrives can be seen at the socket.
+func attachDeaf(t *testing.T, r *running, credential string) (_ *websocket.Conn, socket net.Conn) {
 	t.Helper()
 	transport := &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
@@ -117,6 +135,7 @@ func attachDeaf(t *testing.T, r *running, credential string) *websocket.Conn {
 			conn, err := new(net.Dialer).DialContext(ctx, network, address)
 			if err == nil {
 				err = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+				socket = conn
 			}
 			return conn, err
 		},
@@ -128,7 +147,7 @@ func attachDeaf(t *testing.T, r *running, credential string) *websocket.Conn {
 			HTTPHeader: http.Header{wire.HeaderCredential: {"Bearer " + credential}},
 		})
 	require.NoError(t, err)
-	return conn
+	return conn, socket
 }
 
 // commitAll takes and acknowledges everything up to an event of the kind.
