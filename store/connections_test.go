@@ -54,6 +54,7 @@ func TestNothingLivesOnAConnection(t *testing.T) {
 	require.NoError(t, b.Migrate(b.ctx))
 	sess := b.running("i", "key", "t-1")
 	b.commit(batch(sess, "i", 1))
+	require.Equal(t, []bool{true}, b.together(batch(sess, "i", 2)))
 	b.repair(sess.ID, "i")
 	require.NoError(t, b.PutControlServer(b.ctx, b.inst, server, "token"))
 

@@ -19,8 +19,8 @@ var server = store.ControlServer{
 	LogPath: "/home/log", PID: 7, ProcessStart: "b:1", BootID: boot,
 }
 
-// O-001.1, O-002.7: record and secret are written together; the credential is
-// never in the database in clear.
+// O-001.1, O-002.7, O-004.5: record, observed capabilities and secret are written
+// together; the credential is never in the database in clear.
 func TestControlServerRoundTrip(t *testing.T) {
 	b := setup(t)
 	_, err := b.GetControlServer(b.ctx, b.inst)

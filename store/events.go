@@ -40,22 +40,9 @@ type Batch struct {
 // ErrEventGap, refuses a batch that does not continue at the cursor or has a
 // hole in itself; nothing of it is written.
 //
-// A batch of mere events that begins at the cursor, as nearly all do, is one
-// statement, and so one round trip and one flush of the log. What that statement
-// finds otherwise goes the longer way: an instance's first batch, one that
-// repeats, one that tells of turns.
+// AppendTogether is the shorter way for nearly all batches.
 func (s *Store) CommitEvents(ctx context.Context, b Batch) (committed int64, err error) {
-	const op = "commit events"
-	if b.mere() {
-		c, err := newContinued(b, b.Events)
-		if err != nil {
-			return 0, err
-		}
-		if done, err := c.append(ctx, s.pool); err != nil || done {
-			return c.last(), wrap(op, err)
-		}
-	}
-	err = s.inTx(ctx, op, func(tx pgx.Tx) error {
+	err = s.inTx(ctx, "commit events", func(tx pgx.Tx) error {
 		committed, err = commitBatch(ctx, tx, b)
 		return err
 	})
@@ -125,15 +112,15 @@ func appendAt(ctx context.Context, tx pgx.Tx, b Batch, events []EventRow) error 
 	if len(events) == 0 {
 		return nil
 	}
-	c, err := newContinued(b, events)
-	if err != nil {
+	c := columns{}
+	if err := c.add(b, events); err != nil {
 		return err
 	}
-	if err := setCursor(ctx, tx, b, c.after); err != nil {
+	if err := setCursor(ctx, tx, b, events[0].Seq-1); err != nil {
 		return err
 	}
 	done, err := c.append(ctx, tx)
-	if err == nil && !done {
+	if err == nil && len(done) == 0 {
 		return errCursorMoved
 	}
 	return err

@@ -29,7 +29,7 @@ func (b bundle) retrack(sess store.Session, change func(*store.Retrack)) store.R
 	return out
 }
 
-// S-003.2 to S-003.5: a re-tracked session with an open turn stays RUNNING, its
+// S-003.2, S-003.3, S-003.4, S-003.5: a re-tracked session with an open turn stays RUNNING, its
 // turn open, its task in progress. S-002.9: again in the same boot, nothing
 // changes.
 func TestRetrackRunning(t *testing.T) {
