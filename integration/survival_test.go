@@ -3,6 +3,7 @@ package integration
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -156,6 +157,32 @@ func TestNoEventIsLostAroundACommit(t *testing.T) {
 			})
 			a.unharmed()
 		})
+	}
+}
+
+// B-1: the backend dies after a commit that agents shared, before any of them is
+// acknowledged. Each has every event once.
+func TestNoEventIsLostAroundASharedCommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start().serving()
+	var agents []*agent
+	for i := range 6 {
+		agents = append(agents, w.agent(fmt.Sprintf("shares-%d", i)))
+	}
+	for _, a := range agents {
+		a.prompt("one", "wait file go; stream 2000 every 500us")
+	}
+	w.backend.kill()
+	for _, a := range agents {
+		a.touch("go") // all have something waiting for the next backend
+	}
+	w.start("KANDEV_CRASH_AT=pump.after_shared_commit").died()
+	w.start().serving()
+	for _, a := range agents {
+		a.ended("one")
+		a.committedExactly(2002)
+		a.undisturbed()
 	}
 }
 

@@ -184,10 +184,7 @@ func (b *boot) assemble(labelled bool) <-chan calls.ReportInput {
 	})
 	b.onClose(b.owner.Close)
 	b.status.watch(b.owner)
-	b.pumps = pump.New(pump.Config{
-		Installation: inst, BootID: b.cfg.BootID, Journal: b.store, Source: b.owner,
-		Notifier: b.changes, Logger: b.cfg.Logger, Ended: b.agentEnded(b.owner), Committed: b.counters.EventCommitted,
-	})
+	b.pumps = b.newPumps(b.owner)
 	b.onClose(b.pumps.StopAll)
 	b.engine = &worker.Engine{
 		Client: b.temporal, Installation: inst, BootID: b.cfg.BootID, Attributes: labelled,

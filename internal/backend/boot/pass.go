@@ -142,6 +142,15 @@ func (b *boot) resumeStops(ctx context.Context) error {
 	return nil
 }
 
+// newPumps returns pumps for the instances of that server.
+func (b *boot) newPumps(source pump.Source) *pump.Pumps {
+	return pump.New(pump.Config{
+		Installation: b.cfg.Home.Installation(), BootID: b.cfg.BootID, Journal: b.store, Source: source,
+		Notifier: b.changes, Logger: b.cfg.Logger, Ended: b.agentEnded(source),
+		Committed: b.counters.EventCommitted, Written: b.counters.EventsWritten,
+	})
+}
+
 // agentEnded returns what settles a session whose instance on that server is gone,
 // once all of its events are committed: the record is repaired, and what the
 // control server still keeps of an agent that ended by itself is let go of.

@@ -8,7 +8,6 @@ import (
 	"github.com/kandev/recovery/activities"
 	"github.com/kandev/recovery/agentctl/launch"
 	"github.com/kandev/recovery/internal/backend/api"
-	"github.com/kandev/recovery/internal/backend/pump"
 	"github.com/kandev/recovery/internal/backend/tied"
 	"github.com/kandev/recovery/worker"
 )
@@ -47,10 +46,7 @@ func (b *boot) assemblePassthrough() {
 			}
 		},
 	})
-	pumps := pump.New(pump.Config{
-		Installation: b.cfg.Home.Installation(), BootID: b.cfg.BootID, Journal: b.store, Source: server,
-		Notifier: b.changes, Logger: b.cfg.Logger, Ended: b.agentEnded(server), Committed: b.counters.EventCommitted,
-	})
+	pumps := b.newPumps(server)
 	b.onClose(pumps.StopAll)
 	engine, instances, sessions := *b.engine, *b.acts.Instances, *b.acts.Sessions
 	engine.Passthrough = true

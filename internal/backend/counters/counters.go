@@ -21,7 +21,8 @@ type Counters struct {
 	logger   *zap.Logger
 	registry *prometheus.Registry
 	counters map[string]*prometheus.CounterVec // by metric name
-	lag      prometheus.Summary
+	lag      prometheus.Histogram
+	commit   prometheus.Histogram
 
 	mu   sync.Mutex
 	seen map[decision]bool
@@ -39,9 +40,10 @@ type decision struct {
 func New(logger *zap.Logger) *Counters {
 	c := &Counters{
 		logger: logger, registry: prometheus.NewRegistry(),
-		counters: make(map[string]*prometheus.CounterVec), seen: make(map[decision]bool), lag: newLag(),
+		counters: make(map[string]*prometheus.CounterVec), seen: make(map[decision]bool),
+		lag: newLag(), commit: newCommit(),
 	}
-	c.registry.MustRegister(c.lag)
+	c.registry.MustRegister(c.lag, c.commit)
 	for _, m := range metrics() {
 		var labels []string
 		if m.label != "" {

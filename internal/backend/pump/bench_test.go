@@ -161,6 +161,7 @@ type journal struct {
 	*store.Store
 	mu      sync.Mutex
 	commit  func(ctx context.Context, b store.Batch) (int64, error)
+	shared  func(ctx context.Context, b []store.Batch) ([]bool, error)
 	batches []store.Batch
 }
 
@@ -174,6 +175,24 @@ func (j *journal) asked() []store.Batch {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return append([]store.Batch(nil), j.batches...)
+}
+
+// AppendTogether leaves everything to CommitEvents while that is intercepted.
+func (j *journal) AppendTogether(ctx context.Context, batches []store.Batch) ([]bool, error) {
+	j.mu.Lock()
+	intercepted, shared := j.commit != nil, j.shared
+	if !intercepted {
+		j.batches = append(j.batches, batches...)
+	}
+	j.mu.Unlock()
+	switch {
+	case intercepted:
+		return make([]bool, len(batches)), nil
+	case shared != nil:
+		return shared(ctx, batches)
+	default:
+		return j.Store.AppendTogether(ctx, batches)
+	}
 }
 
 func (j *journal) CommitEvents(ctx context.Context, b store.Batch) (int64, error) {

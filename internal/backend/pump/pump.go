@@ -19,6 +19,7 @@ import (
 // pump carries the events of one instance.
 type pump struct {
 	cfg      Config
+	together *together
 	session  string
 	instance string
 	log      *zap.Logger
@@ -107,15 +108,18 @@ func (p *pump) drain(ctx context.Context, stream *client.EventStream, committed 
 }
 
 // commit writes the batch durably, the same one again for as long as Postgres
-// does not answer. The agent pauses meanwhile, at the bounds of its log (B-1).
+// does not answer, and from then on alone. The agent pauses meanwhile, at the
+// bounds of its log (B-1).
 func (p *pump) commit(ctx context.Context, events []wire.Event) (last int64, err error) {
 	batch, exit, err := p.batch(events)
 	if err != nil {
 		return 0, err
 	}
 	crashpoint.Hit("pump.before_commit")
+	attempt := p.together.commit
 	last, err = retry(ctx, p, p.delays(), "events could not be committed", func() (int64, error) {
-		committed, err := p.cfg.Journal.CommitEvents(ctx, batch)
+		committed, err := attempt(ctx, batch)
+		attempt = p.cfg.Journal.CommitEvents
 		if errors.Is(err, store.ErrEventGap) {
 			err = backoff.Permanent(err) // the batch is not the next one: attach again at the cursor
 		}

@@ -2,12 +2,15 @@ package pump_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kandev/recovery/agentctl/wire"
+	"github.com/kandev/recovery/internal/backend/controltest"
 	"github.com/kandev/recovery/recovery"
 	"github.com/kandev/recovery/store"
 )
@@ -41,6 +44,67 @@ func TestUnknownOutcomeOfACommit(t *testing.T) {
 	b.pumps.Start(b.session, instance)
 	b.acknowledged(t, 20)
 	inOrder(t, b.committed(t, 20))
+}
+
+// B-1: sessions share commits of which nobody ever learns whether they took place.
+// Each session goes on alone, and has every event once.
+func TestUnknownOutcomeOfSharedCommits(t *testing.T) {
+	b := setUp(t)
+	wrote := 0
+	b.journal.shared = func(ctx context.Context, batches []store.Batch) ([]bool, error) {
+		b.journal.mu.Lock()
+		defer b.journal.mu.Unlock()
+		appended, err := b.Store.AppendTogether(ctx, batches)
+		if err == nil && slices.Contains(appended, true) {
+			wrote++
+		}
+		return nil, store.ErrUnavailable
+	}
+	sessions := map[string]*controltest.Agent{}
+	for i := range 5 {
+		session, agent := b.newSession(t), fmt.Sprintf("agent-%d", i)
+		sessions[session] = b.server.Add(agent, 100)
+		b.pumps.Start(session, agent)
+		sessions[session].Append(t, wire.EventUpdate, "", "the first goes alone")
+	}
+	committed := func(n int64) {
+		for _, agent := range sessions {
+			require.Eventually(t, func() bool { first, _ := agent.Log.Bounds(); return first == n+1 }, waitFor, tick)
+		}
+	}
+	committed(1)
+	for range 19 {
+		for _, agent := range sessions {
+			agent.Append(t, wire.EventUpdate, "", "said")
+		}
+	}
+	committed(20)
+	for session := range sessions {
+		events, err := b.EventsAfter(t.Context(), inst, session, 0, 1000)
+		require.NoError(t, err)
+		require.Len(t, events, 20)
+		inOrder(t, events)
+	}
+	require.Positive(t, wrote)
+}
+
+// The end of all pumps waits for what they have under way together, so that its
+// journal may be closed.
+func TestStopAllWaitsForSharedCommits(t *testing.T) {
+	b := setUp(t)
+	entered, ended := make(chan struct{}), false
+	b.journal.shared = func(ctx context.Context, _ []store.Batch) ([]bool, error) {
+		close(entered)
+		<-ctx.Done()
+		err := b.Ping(context.Background())
+		ended = true
+		return []bool{false}, err
+	}
+	b.update(t, 1)
+	b.pumps.Start(b.session, instance)
+	receive(t, entered)
+	b.pumps.StopAll()
+	require.True(t, ended)
 }
 
 // B-1: while Postgres does not answer, nothing is acknowledged, so nothing is

@@ -17,6 +17,7 @@ import (
 type Journal interface {
 	Cursor(ctx context.Context, inst, instance string) (int64, error)
 	CommitEvents(ctx context.Context, b store.Batch) (committed int64, err error)
+	AppendTogether(ctx context.Context, batches []store.Batch) (appended []bool, err error)
 	CommitGap(ctx context.Context, g store.Gap) (committed int64, err error)
 }
 
@@ -51,10 +52,15 @@ type Config struct {
 	// Committed is told of every event after its commit, with the time of that
 	// and when the control server had stamped it; nil: nobody.
 	Committed func(at, now time.Time)
+	// Written is told how long each transaction of events took; nil: nobody.
+	Written func(took time.Duration)
 	// RetryFrom and RetryUpTo bound the growing delay between attempts to reach
 	// a peer that does not answer. Zero means 100 ms and 5 s.
 	RetryFrom time.Duration
 	RetryUpTo time.Duration
+	// SharedFor bounds a commit that pumps share, so that a connection that is
+	// stuck holds up no session but its own. Zero means 30 s.
+	SharedFor time.Duration
 }
 
 // Pumps are the event pumps of one boot. They are safe for concurrent use.
@@ -62,6 +68,8 @@ type Pumps struct {
 	cfg  Config
 	life context.Context // of all pumps, from New to StopAll
 	end  context.CancelFunc
+
+	together *together
 
 	mu      sync.Mutex
 	running map[string]*pump // by session
@@ -83,8 +91,17 @@ func New(cfg Config) *Pumps {
 	if cfg.Committed == nil {
 		cfg.Committed = func(time.Time, time.Time) {}
 	}
+	if cfg.Written == nil {
+		cfg.Written = func(time.Duration) {}
+	}
+	if cfg.SharedFor == 0 {
+		cfg.SharedFor = 30 * time.Second
+	}
 	life, end := context.WithCancel(context.Background())
-	return &Pumps{cfg: cfg, life: life, end: end, running: make(map[string]*pump)}
+	return &Pumps{
+		cfg: cfg, life: life, end: end, running: make(map[string]*pump),
+		together: &together{cfg: cfg, life: life},
+	}
 }
 
 // Start pumps the instance's events into the session, in place of an earlier
@@ -99,7 +116,7 @@ func (p *Pumps) Start(session, instance string) {
 	}
 	ctx, cancel := context.WithCancel(p.life)
 	next := &pump{
-		cfg: p.cfg, session: session, instance: instance,
+		cfg: p.cfg, together: p.together, session: session, instance: instance,
 		log:    p.cfg.Logger.With(zap.String("session_id", session), zap.String("instance_id", instance)),
 		cancel: cancel, done: make(chan struct{}),
 	}
@@ -151,4 +168,5 @@ func (p *Pumps) StopAll() {
 	p.mu.Unlock()
 	p.end()
 	p.all.Wait()
+	p.together.landed.Wait()
 }
