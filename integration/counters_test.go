@@ -3,7 +3,6 @@ package integration
 import (
 	"bufio"
 	"maps"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -21,15 +20,10 @@ func (w *world) counted() map[string]string {
 	require.NoError(w.t, err)
 	token, err := home.ReadToken(w.home)
 	require.NoError(w.t, err)
-	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://"+runtime.Address+userapi.RouteMetrics, nil)
+	text, err := userapi.NewClient("http://"+runtime.Address, token).Metrics(w.t.Context())
 	require.NoError(w.t, err)
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
-	require.NoError(w.t, err)
-	defer resp.Body.Close()
-	require.Equal(w.t, http.StatusOK, resp.StatusCode)
 	found := map[string]string{}
-	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
 		series, counted := strings.CutPrefix(lines.Text(), "kandev_recovery_")
 		if name, value, _ := strings.Cut(series, " "); counted && strings.Contains(name, "_total") && value != "0" {
 			found[name] = value

@@ -137,6 +137,23 @@ func (c *Client) Events(ctx context.Context, id string, after int64, each func(E
 	}
 }
 
+// Metrics reads what the backend counts, in Prometheus' text format.
+func (c *Client) Metrics(ctx context.Context) (string, error) {
+	resp, err := c.send(ctx, http.MethodGet, RouteMetrics, nil)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return "", refusal(resp)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", fmt.Errorf("read metrics: %w", err)
+	}
+	return string(text), nil
+}
+
 func (c *Client) call(ctx context.Context, method, target string, in, out any) error {
 	var body []byte
 	if in != nil {

@@ -53,6 +53,9 @@ func TestEventsAtSmallSizes(t *testing.T) {
 		for _, v := range []float64{r.Value, r.BaselineValue, r.Ratio} {
 			require.True(t, v > 0 && !math.IsInf(v, 0) && !math.IsNaN(v), "%+v", r)
 		}
+		for _, f := range r.Figures {
+			require.Greater(t, f.Value, 0.0, "%+v", r)
+		}
 	}
 	attached := []string{"throughput of 200 B", "latency of 200 B, p99", "throughput of 5000 B", "latency of 5000 B, p99"}
 	require.Equal(t, append(append([]string{"drain"}, attached...), attached...), rows)
@@ -118,20 +121,56 @@ func TestQuantile(t *testing.T) {
 	require.True(t, math.IsNaN(quantile(nil, 0.5)))
 }
 
-func TestReadSummary(t *testing.T) {
-	text := "# TYPE a summary\na{quantile=\"0.5\"} 0.25\na{quantile=\"0.99\"} 1.5e-05\na_sum 7\nb{quantile=\"0.5\"} 3\n"
-	got, err := readSummary(strings.NewReader(text), "a")
+// A histogram's quantile is estimated within a bucket, and of what came between
+// two readings only.
+func TestHistogram(t *testing.T) {
+	inf := math.Inf(1)
+	before := histogram{limits: []float64{1, 2, 4, inf}, counts: []uint64{50, 50, 50, 50}}
+	h := histogram{limits: []float64{1, 2, 4, inf}, counts: []uint64{50, 140, 149, 150}}.since(before)
+	require.InDelta(t, 1.5, h.quantile(0.45), 1e-9)
+	require.InDelta(t, 4, h.quantile(0.99), 1e-9)
+	require.InDelta(t, 4, h.quantile(1), 0, "beyond the last limit")
+	require.True(t, math.IsNaN(before.since(before).quantile(0.5)))
+}
+
+// What begins in the first and the last eighth of a load does not count.
+func TestWindow(t *testing.T) {
+	opened := time.Now()
+	w := load{every: time.Second, count: 8}.window(opened)
+	var samples []sample
+	for i := range 9 {
+		samples = append(samples, sample{opened.Add(time.Duration(i) * time.Second), float64(i)})
+	}
+	require.Equal(t, []float64{1, 2, 3, 4, 5, 6}, w.of(samples))
+}
+
+// The bound divides the hundredth update between the two parts in whichever way
+// is lowest.
+func TestSum99(t *testing.T) {
+	arrivals := make([]float64, 1000)
+	arrivals[999], arrivals[998], arrivals[997], arrivals[996], arrivals[995], arrivals[994] = 9, 1, 1, 1, 1, 1
+	lag := histogram{limits: []float64{2, 4, 40}, counts: []uint64{990, 995, 1000}}
+	require.InDelta(t, 1+2.4, sum99(arrivals, lag), 1e-9)
+	lag.counts[1] = 990
+	require.InDelta(t, 1+7.6, sum99(arrivals, lag), 1e-9)
+	lag.counts[1] = 999
+	require.InDelta(t, 1+2+2.0/9, sum99(arrivals, lag), 1e-9, "one of a thousand may arrive later")
+}
+
+func TestReadHistogram(t *testing.T) {
+	text := "# TYPE a histogram\na_bucket{le=\"0.5\"} 2\na_bucket{le=\"+Inf\"} 3\na_sum 7\na_count 3\n"
+	got, err := readHistogram(text, "a")
 	require.NoError(t, err)
-	require.Equal(t, map[float64]float64{0.5: 0.25, 0.99: 1.5e-05}, got)
-	_, err = readSummary(strings.NewReader(text), "c")
+	require.Equal(t, histogram{limits: []float64{0.5, math.Inf(1)}, counts: []uint64{2, 3}}, got)
+	_, err = readHistogram(text, "c")
 	require.Error(t, err)
-	_, err = readSummary(strings.NewReader(`a{quantile="x"} 1`), "a")
+	_, err = readHistogram("a{le=", "a")
 	require.Error(t, err)
 }
 
 // A tenth of the rate, for as long as it is measured and no longer than the full
 // load has updates.
 func TestLighterLoad(t *testing.T) {
-	require.Equal(t, load{n: 10, size: 200, count: 500, every: 10 * time.Millisecond}, lighter(load{n: 10, count: 6000, size: 200}, 10_000))
+	require.Equal(t, load{n: 10, size: 200, count: 800, every: 10 * time.Millisecond}, lighter(load{n: 10, count: 6000, size: 200}, 10_000))
 	require.Equal(t, load{n: 1, size: 200, count: 30, every: time.Millisecond}, lighter(load{n: 1, count: 30, size: 200}, 10_000))
 }

@@ -1,47 +1,38 @@
 package bench
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kandev/recovery/agentctl/wire"
-	"github.com/kandev/recovery/internal/home"
-	"github.com/kandev/recovery/userapi"
 )
 
 const (
 	// lightly is the part of the full throughput at which latency is measured.
 	lightly = 10
 	// measuredFor is how long that load lasts.
-	measuredFor = 5 * time.Second
-	// warmUp is the part of the load that goes before: too little to be seen in a
-	// quantile.
-	warmUp = 500
+	measuredFor = 8 * time.Second
+	// fewest is how many updates of an agent can be measured.
+	fewest = 16
 	// single is how many commits of one row are timed.
 	single = 300
 )
 
 // latency measures how long updates take from the agent's write to the commit,
-// at a tenth of the throughput, beside the baseline at the same load and the
-// commit of a single row.
+// at a tenth of the throughput, beside the baseline at the same load, and how
+// long commits take: of a single row while nothing else goes on, and those of
+// either program under that load.
 //
 // Nothing reads along, which would take a good part of two cores. The time has
 // two parts, and each is known from where it passes anyway: until the control
 // server has the update, by the agent's stamp in the payload and the server's in
-// the row; from there until after the commit, by the backend's own summary. Of
-// each part the 99.5th percentile is taken: at most one update in a hundred
-// takes longer than their sum, however the parts go together.
+// the row; from there until after the commit, by the backend's own histogram.
 func (e *events) latency(ctx context.Context, full load, rate float64) error {
 	l := lighter(full, rate)
 	e.say("streaming an update of %d bytes every %s from each of %d agents", l.size, l.every, l.n)
@@ -49,57 +40,132 @@ func (e *events) latency(ctx context.Context, full load, rate float64) error {
 	if err != nil {
 		return err
 	}
-	p50, p99, err := e.paced(ctx, l)
+	ours, err := e.paced(ctx, l)
 	if err != nil {
 		return err
 	}
-	base, err := e.plainRound(ctx, l)
+	base, err := e.pacedPlain(ctx, l)
 	if err != nil {
 		return err
 	}
-	base50, base99 := quantile(base.updates, 0.5), quantile(base.updates, 0.99)
 	const ms = 1000
 	e.found(Result{
-		Benchmark: fmt.Sprintf("%s of %d B, p99", Latency, l.size), N: l.n, Unit: unitSeconds, Value: p99,
-		Baseline: plainProgram, BaselineValue: base99, Ratio: p99 / base99,
+		Benchmark: fmt.Sprintf("%s of %d B, p99", Latency, l.size), N: l.n, Unit: unitSeconds, Value: ours.p99,
+		Baseline: plainProgram, BaselineValue: base.p99, Ratio: ours.p99 / base.p99,
 		Figures: []Figure{
-			{"a row's commit", ms * commit, "ms"}, {"p99 in commits", p99 / commit, ""}, {"baseline's", base99 / commit, ""},
-			{"p50", ms * p50, "ms"}, {"baseline's", ms * base50, "ms"}, {"load", rate / lightly, unitPerSecond},
+			{"p50", ms * ours.p50, "ms"}, {"baseline's", ms * base.p50, "ms"}, {"load", rate / lightly, unitPerSecond},
+			{"a commit under it, p50", ms * ours.commit50, "ms"}, {"p99", ms * ours.commit99, "ms"},
+			{"baseline's p99", ms * base.commit99, "ms"},
+			{"p99 in such commits", ours.p99 / ours.commit99, ""}, {"baseline's", base.p99 / base.commit99, ""},
+			{"a row's commit alone", ms * commit, "ms"}, {"p99 in such commits", ours.p99 / commit, ""},
+			{"baseline's", base.p99 / commit, ""},
 		},
 	})
 	return nil
 }
 
-// paced streams the load through a backend of its own, and returns quantiles of
-// the time that updates took, in seconds.
-func (e *events) paced(ctx context.Context, l load) (p50, p99 float64, err error) {
-	// The summary is the process's: a new one has seen nothing else. What it does
-	// for the first time, such as opening connections, is not what is measured.
-	if _, err := e.restart(ctx); err != nil {
-		return 0, 0, err
+// times are quantiles, in seconds, of what updates and commits took.
+type times struct{ p50, p99, commit50, commit99 float64 }
+
+// window is the stretch of a load that counts: the agents' beginning, and the
+// ends of their turns, are bursts of their own.
+type window struct{ from, to time.Time }
+
+// margin is the part of a load that is left out on either side.
+const margin = 8
+
+func (l load) lasts() time.Duration { return l.every * time.Duration(l.count) }
+
+func (l load) window(opened time.Time) window {
+	aside := l.lasts() / margin
+	return window{opened.Add(aside), opened.Add(l.lasts() - aside)}
+}
+
+// paced streams the load through the product.
+func (e *events) paced(ctx context.Context, l load) (t times, err error) {
+	if err := e.recycle(ctx); err != nil {
+		return t, err
 	}
-	first := l
-	first.count = max(1, l.count/warmUp)
-	if _, err := e.round(ctx, first); err != nil {
-		return 0, 0, err
-	}
-	began := time.Now()
-	if _, err := e.round(ctx, l); err != nil {
-		return 0, 0, err
-	}
-	arrivals, err := e.arrivals(ctx, began)
+	gate := e.gate()
+	after, err := e.promptAll(ctx, l, gate)
 	if err != nil {
-		return 0, 0, err
+		return t, err
 	}
-	lag, err := e.commitLag(ctx)
-	return quantile(arrivals, 0.5) + lag[0.5], quantile(arrivals, 0.995) + lag[0.995], err
+	if err := openGate(gate)(); err != nil {
+		return t, err
+	}
+	w := l.window(time.Now())
+	before, err := e.scrapeAt(ctx, w.from)
+	if err != nil {
+		return t, err
+	}
+	now, err := e.scrapeAt(ctx, w.to)
+	if err != nil {
+		return t, err
+	}
+	if err := e.awaitCommitted(ctx, after); err != nil {
+		return t, err
+	}
+	arrivals, err := e.arrivals(ctx, w)
+	if err != nil {
+		return t, err
+	}
+	lag, commits := now.lag.since(before.lag), now.commits.since(before.commits)
+	return times{
+		p50: quantile(arrivals, 0.5) + lag.quantile(0.5), p99: sum99(arrivals, lag),
+		commit50: commits.quantile(0.5), commit99: commits.quantile(0.99),
+	}, e.idle(ctx)
+}
+
+func (e *events) scrapeAt(ctx context.Context, at time.Time) (scraped, error) {
+	select {
+	case <-time.After(time.Until(at)):
+		return e.scrape(ctx)
+	case <-ctx.Done():
+		return scraped{}, ctx.Err()
+	}
+}
+
+// sum99 is a time that at most one update in a hundred exceeds, however its parts
+// go together: the lowest over twenty ways to divide that one between them.
+func sum99(arrivals []float64, lag histogram) float64 {
+	lowest := math.Inf(1)
+	for i := range 21 {
+		late := float64(i) / 2000 // this part of them may arrive later
+		lowest = min(lowest, quantile(arrivals, 1-late)+lag.quantile(0.99+late))
+	}
+	return lowest
+}
+
+// pacedPlain streams the load through the baseline.
+func (e *events) pacedPlain(ctx context.Context, l load) (times, error) {
+	if err := e.recycle(ctx); err != nil {
+		return times{}, err
+	}
+	base, err := e.plainRound(ctx, l)
+	w := l.window(base.opened)
+	updates, commits := w.of(base.updates), w.of(base.commits)
+	return times{
+		p50: quantile(updates, 0.5), p99: quantile(updates, 0.99),
+		commit50: quantile(commits, 0.5), commit99: quantile(commits, 0.99),
+	}, err
+}
+
+// recycle has Postgres keep the files of its log to write them again, as it does
+// once it has run for some minutes. To make a new one takes as long as a hundred
+// commits.
+func (e *events) recycle(ctx context.Context) error {
+	if _, err := e.db.Exec(ctx, "CHECKPOINT"); err != nil {
+		return fmt.Errorf("recycle the log of Postgres: %w", err)
+	}
+	return nil
 }
 
 // lighter is the load at a tenth of the rate.
 func lighter(full load, rate float64) load {
 	l := load{n: full.n, size: full.size}
 	l.every = time.Duration(float64(l.n) * lightly / rate * float64(time.Second))
-	l.count = max(1, min(int(measuredFor/l.every), full.count))
+	l.count = max(fewest, min(int(measuredFor/l.every), full.count))
 	return l
 }
 
@@ -122,10 +188,10 @@ func (e *events) commitTime(ctx context.Context) (float64, error) {
 
 // arrivals returns, in seconds, how long updates took from the agents' write to
 // the control server.
-func (e *events) arrivals(ctx context.Context, since time.Time) ([]float64, error) {
+func (e *events) arrivals(ctx context.Context, w window) ([]float64, error) {
 	rows, err := e.db.Query(ctx, `
-		SELECT at, payload FROM agent_events WHERE installation_id = $1 AND kind = $2 AND at >= $3`,
-		e.installation, string(wire.EventUpdate), since)
+		SELECT at, payload FROM agent_events WHERE installation_id = $1 AND kind = $2 AND at BETWEEN $3 AND $4`,
+		e.installation, string(wire.EventUpdate), w.from, w.to)
 	if err != nil {
 		return nil, fmt.Errorf("read what was committed: %w", err)
 	}
@@ -147,46 +213,4 @@ func quantile(values []float64, part float64) float64 {
 	}
 	slices.Sort(values)
 	return values[min(int(math.Ceil(part*float64(len(values))))-1, len(values)-1)]
-}
-
-// commitLag scrapes the backend's summary: quantile and seconds.
-func (e *events) commitLag(ctx context.Context) (map[float64]float64, error) {
-	token, err := home.ReadToken(e.Home())
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+e.Backend.Address+userapi.RouteMetrics, nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("read the backend's metrics: %w", err)
-	}
-	lag, err := readSummary(resp.Body, "kandev_recovery_event_commit_lag_seconds")
-	return lag, errors.Join(err, resp.Body.Close())
-}
-
-// readSummary finds a summary's quantiles in Prometheus' text format.
-func readSummary(text io.Reader, name string) (map[float64]float64, error) {
-	found := make(map[float64]float64)
-	lines := bufio.NewScanner(text)
-	for lines.Scan() {
-		rest, ok := strings.CutPrefix(lines.Text(), name+`{quantile="`)
-		if !ok {
-			continue
-		}
-		label, number, _ := strings.Cut(rest, `"} `)
-		q, errLabel := strconv.ParseFloat(label, 64)
-		v, errNumber := strconv.ParseFloat(number, 64)
-		if err := errors.Join(errLabel, errNumber); err != nil {
-			return nil, fmt.Errorf("unreadable metrics: %w", err)
-		}
-		found[q] = v
-	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("no summary %s in the backend's metrics", name)
-	}
-	return found, lines.Err()
 }

@@ -28,9 +28,27 @@ type plain struct {
 	db     *pgxpool.Pool
 	agents []*plainAgent
 
-	timed bool // how long updates took is kept
-	mu    sync.Mutex
-	took  []float64 // seconds from an update's write to after its commit
+	opened  time.Time // when the agents began
+	timed   bool      // how long updates and commits took is kept
+	mu      sync.Mutex
+	updates []sample // each from its write to after its commit
+	commits []sample
+}
+
+// sample is how long something took that began at a time.
+type sample struct {
+	began time.Time
+	took  float64 // seconds
+}
+
+// of returns what samples took that began in the window.
+func (w window) of(samples []sample) (took []float64) {
+	for _, s := range samples {
+		if !s.began.Before(w.from) && s.began.Before(w.to) {
+			took = append(took, s.took)
+		}
+	}
+	return took
 }
 
 // newPlain starts n agents and opens a session with each. Their rows get the
@@ -68,7 +86,7 @@ func (p *plain) round(ctx context.Context, script func(agent int) string, size i
 	if err := open(); err != nil {
 		return 0, err
 	}
-	began := time.Now()
+	p.opened = time.Now()
 	work, ctx := errgroup.WithContext(ctx)
 	for _, a := range p.agents {
 		rows := make(chan row, max(1, min(batchEvents, batchBytes/size)))
@@ -79,7 +97,7 @@ func (p *plain) round(ctx context.Context, script func(agent int) string, size i
 		work.Go(func() error { return p.commit(ctx, a, rows) })
 	}
 	err := work.Wait()
-	return time.Since(began), err
+	return time.Since(p.opened), err
 }
 
 // read passes updates on until the turn has ended.
@@ -113,31 +131,34 @@ func (p *plain) commit(ctx context.Context, a *plainAgent, rows <-chan row) erro
 				break collect
 			}
 		}
+		began := time.Now()
 		if err := insert(ctx, p.db, a.name, a.seq, batch); err != nil {
 			return err
 		}
 		a.seq += int64(len(batch))
-		if err := p.note(batch); err != nil {
+		if err := p.note(batch, began); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// note keeps how long the updates of a batch took.
-func (p *plain) note(batch []row) error {
+// note keeps how long a batch took whose commit began at that time, and its
+// updates.
+func (p *plain) note(batch []row, began time.Time) error {
 	if !p.timed {
 		return nil
 	}
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.commits = append(p.commits, sample{began, now.Sub(began).Seconds()})
 	for _, r := range batch {
 		written, err := writtenAt(r.payload)
 		if err != nil {
 			return err
 		}
-		p.took = append(p.took, now.Sub(written).Seconds())
+		p.updates = append(p.updates, sample{written, now.Sub(written).Seconds()})
 	}
 	return nil
 }

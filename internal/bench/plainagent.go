@@ -38,7 +38,7 @@ type rpc struct {
 
 func (a *plainAgent) start(ctx context.Context, program, state string) (err error) {
 	a.cmd = exec.CommandContext(ctx, program, "--state", state)
-	a.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	a.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), envThread + "=" + oneThread}
 	if a.stdin, err = a.cmd.StdinPipe(); err != nil {
 		return err
 	}

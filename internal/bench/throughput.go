@@ -193,8 +193,10 @@ func (e *events) prompt(ctx context.Context, s userapi.Session, key, text string
 
 // baseline is what a round of the baseline gave.
 type baseline struct {
+	opened  time.Time // when its agents began
 	took    time.Duration
-	updates []float64 // seconds that each took to be committed, of a paced load
+	updates []sample // of a paced load
+	commits []sample // of a paced load
 }
 
 // plainRound streams the load through the baseline.
@@ -209,5 +211,5 @@ func (e *events) plainRound(ctx context.Context, l load) (_ baseline, err error)
 	if closed := p.close(); err == nil {
 		err = closed
 	}
-	return baseline{took, p.took}, err
+	return baseline{p.opened, took, p.updates, p.commits}, err
 }

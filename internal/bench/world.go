@@ -19,6 +19,10 @@ const (
 	// detachedLimit is the most events that an agent may leave while nobody
 	// listens: the largest that the settings accept.
 	detachedLimit = 10_000
+	// oneThread is for every agent, ours and the baseline's. They only write; with
+	// more threads they took a third of two cores from what is measured.
+	oneThread = "1"
+	envThread = "GOMAXPROCS"
 )
 
 // world is one stack with its agents.
@@ -65,7 +69,7 @@ func (w *world) prepare(ctx context.Context) (err error) {
 	}
 	return w.Backend.Client.PutProfile(ctx, userapi.Profile{
 		ID: profileID, Agent: "fakeagent", Command: []string{w.agent},
-		Env: map[string]string{fakeagent.EnvState: w.agentState()},
+		Env: map[string]string{fakeagent.EnvState: w.agentState(), envThread: oneThread},
 	})
 }
 

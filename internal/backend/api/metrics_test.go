@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"io"
 	"net/http"
 	"testing"
 
@@ -14,16 +13,9 @@ import (
 // scrape reads the counters as a collector does.
 func (b *bench) scrape(t *testing.T) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+b.address+userapi.RouteMetrics, nil)
+	text, err := b.Metrics(t.Context())
 	require.NoError(t, err)
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	require.Equal(t, 200, resp.StatusCode)
-	content, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return string(content)
+	return text
 }
 
 // W-9: the counters are there before Postgres is, for whoever has the token, and
