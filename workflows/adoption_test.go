@@ -34,7 +34,7 @@ func TestAdoptionOrder(t *testing.T) {
 	require.Equal(t, 1, report.Counts[recovery.OutcomeRetracked])
 }
 
-// O-001.4, O-001.6, O-001.8, S-003.6: what each verdict leads to. Nothing is
+// O-001.4, O-001.6, O-001.8, S-003.6, S-005.6: what each verdict leads to. Nothing is
 // stopped in any of them.
 func TestAdoptionWithoutAdoptableServer(t *testing.T) {
 	cases := []struct {
@@ -352,7 +352,7 @@ func TestASecondPassObservesWhatIsTracked(t *testing.T) {
 	require.Zero(t, report.Stopped)
 }
 
-// O-004.1 to O-004.4: a server that proved to be ours and lacks a capability is
+// O-004.1, O-004.2, O-004.3, O-004.4: a server that proved to be ours and lacks a capability is
 // ended, its records are repaired, and only then an own one is started.
 func TestAdoptionIncompatibleServerIsEnded(t *testing.T) {
 	p := newPass(t, record("s1", "i1"))
