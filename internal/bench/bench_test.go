@@ -43,8 +43,8 @@ func TestEventsAtSmallSizes(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	var said bytes.Buffer
 	report, err := Run(t.Context(), Options{
-		Only: []string{Throughput, Latency, Drain}, Survivors: []int{1}, Instances: []int{1, 2}, Sizes: []int{200, 5000},
-		Events: 30, Rounds: 1, Idle: 2, Out: &said, Logger: zap.NewNop(),
+		Only: []string{Throughput, Latency, Drain}, Survivors: []int{1}, Instances: []int{1, 2}, Sizes: []int{200, 1000},
+		Events: 300, Rounds: 1, Idle: 2, Out: &said, Logger: zap.NewNop(),
 	})
 	require.NoError(t, err)
 	var rows []string
@@ -57,7 +57,7 @@ func TestEventsAtSmallSizes(t *testing.T) {
 			require.Greater(t, f.Value, 0.0, "%+v", r)
 		}
 	}
-	attached := []string{"throughput of 200 B", "latency of 200 B, p99", "throughput of 5000 B", "latency of 5000 B, p99"}
+	attached := []string{"throughput of 200 B", "latency of 200 B, p99", "throughput of 1000 B", "latency of 1000 B, p99"}
 	require.Equal(t, append(append([]string{"drain"}, attached...), attached...), rows)
 	require.Contains(t, said.String(), "BENCHMARK")
 	left, err := os.ReadDir(temporary)
