@@ -212,8 +212,21 @@ const abandonGrace = time.Second
 
 // AbandonStart ends what a start left behind and restores the session's prior
 // recoverable state, unless another transition won. The agent goes first:
-// a session that looks startable never has one.
+// a session that looks startable never has one. An agent that was published is
+// no leftover, although its launch ran into its deadline while no backend was
+// there to say so: its publication is finished instead.
 func (s *Sessions) AbandonStart(ctx context.Context, in calls.AbandonInput) (calls.ResumeResult, error) {
+	published, err := s.published(ctx, in.Intent)
+	if err != nil {
+		return calls.ResumeResult{}, failure(err)
+	}
+	if published {
+		err := s.PublishStarted(ctx, in.Intent)
+		var final *temporal.ApplicationError
+		if err == nil || !errors.As(err, &final) || !final.NonRetryable() {
+			return calls.ResumeResult{State: recovery.StateWaitingForInput, ExecutionID: in.Intent.ExecutionID}, err
+		}
+	}
 	peer, _, err := s.Source.Client()
 	if err != nil {
 		return calls.ResumeResult{}, failure(err)
@@ -230,6 +243,16 @@ func (s *Sessions) AbandonStart(ctx context.Context, in calls.AbandonInput) (cal
 		return calls.ResumeResult{}, failure(err)
 	}
 	return calls.ResumeResult{State: session.State, ExecutionID: in.Intent.ExecutionID, Cause: in.Cause}, nil
+}
+
+// published reports whether the start's agent is the session's current one, and
+// nobody asked for its end.
+func (s *Sessions) published(ctx context.Context, in calls.StartIntent) (bool, error) {
+	record, err := s.Store.GetRecord(ctx, s.Installation, in.SessionID)
+	if errors.Is(err, store.ErrNoRecord) {
+		return false, nil
+	}
+	return err == nil && record.ExecutionID == in.ExecutionID && record.StartedAt != nil && !record.StopRequested, err
 }
 
 // FinishStop settles a user's stop in the inventory and forgets the execution.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	acp "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
@@ -227,6 +228,26 @@ func TestAStartGoesOnUnderTheNextBackend(t *testing.T) {
 			a.unharmed()
 		})
 	}
+}
+
+// R-6, W-3: an agent that was published just before its backend died lives on, also
+// when its launch's deadline passes before there is a backend that could say so.
+func TestAPublishedAgentOutlivesItsLaunch(t *testing.T) {
+	t.Parallel()
+	const deadline = 10 * time.Second
+	w := newWorld(t)
+	w.start().serving()
+	w.backend.kill()
+	crashing := w.start("KANDEV_CRASH_AT=launch.published", "KANDEV_LAUNCH_DEADLINE="+deadline.String()).serving()
+	a := w.created("published")
+	crashing.died()
+	w.passes(deadline)
+	w.start().serving()
+	w.eventually("its launch is over", func() bool { return !a.starting() })
+	a.ready()
+	a.prompt("one", "stream 3")
+	a.ended("one")
+	a.unharmed()
 }
 
 // S-001.4, S-004.1: an agent that this project did not write goes through the
