@@ -114,9 +114,13 @@ func (a *agent) untouched() {
 	require.Equal(t, a.print, print)
 }
 
-// complete checks that the transcript is exactly what the agent produced.
+// complete waits until everything is committed, which may be after a kept outcome
+// was applied, and checks that the transcript is exactly what the agent produced.
 func (a *agent) complete() {
 	a.w.t.Helper()
+	a.w.eventually("everything is committed", func() bool {
+		return demo.Compare(a.produced(), a.transcript()).Gaps == 0
+	})
 	a.matches(a.transcript())
 }
 
