@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kandev/recovery/internal/demo"
 	"github.com/kandev/recovery/recovery"
 )
 
@@ -46,7 +45,6 @@ func TestTwoInstallationsShareTheirPeers(t *testing.T) {
 		require.Error(t, err, "the other installation's session is not there")
 		agents[i].touch("go")
 		require.Equal(t, "end_turn", agents[i].ended("one").Turn.StopReason)
-		w.eventually("everything is committed", func() bool { return demo.Compare(agents[i].produced(), agents[i].transcript()).Gaps == 0 })
 		agents[i].unharmed()
 	}
 }

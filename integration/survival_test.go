@@ -157,9 +157,6 @@ func TestNoEventIsLostAroundACommit(t *testing.T) {
 			w.eventually("the turn ends", func() bool { return a.produced().Ends == 1 })
 			w.start().serving()
 			a.ended("one")
-			w.eventually("everything is committed", func() bool {
-				return demo.Compare(a.produced(), a.transcript()).Gaps == 0
-			})
 			a.unharmed()
 		})
 	}

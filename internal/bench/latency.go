@@ -85,15 +85,11 @@ func (e *events) paced(ctx context.Context, l load) (t times, err error) {
 	if err := e.recycle(ctx); err != nil {
 		return t, err
 	}
-	gate := e.gate()
-	after, err := e.promptAll(ctx, l, gate)
+	after, began, err := e.begin(ctx, l)
 	if err != nil {
 		return t, err
 	}
-	if err := openGate(gate)(); err != nil {
-		return t, err
-	}
-	w := l.window(time.Now())
+	w := l.window(began)
 	before, err := e.scrapeAt(ctx, w.from)
 	if err != nil {
 		return t, err

@@ -148,20 +148,26 @@ func openGate(file string) func() error {
 // round streams the load through the product, and returns the time from the
 // moment at which the agents begin until everything is committed.
 func (e *events) round(ctx context.Context, l load) (time.Duration, error) {
-	gate := e.gate()
-	after, err := e.promptAll(ctx, l, gate)
+	after, began, err := e.begin(ctx, l)
 	if err != nil {
 		return 0, err
 	}
-	if err := openGate(gate)(); err != nil {
-		return 0, err
-	}
-	began := time.Now()
 	if err := e.awaitCommitted(ctx, after); err != nil {
 		return 0, err
 	}
 	took := time.Since(began)
 	return took, e.idle(ctx)
+}
+
+// begin has the agents begin all at once, and returns when, and how many events
+// will be committed once they are done.
+func (e *events) begin(ctx context.Context, l load) (after int64, began time.Time, err error) {
+	gate := e.gate()
+	if after, err = e.promptAll(ctx, l, gate); err != nil {
+		return 0, began, err
+	}
+	err = openGate(gate)()
+	return after, time.Now(), err
 }
 
 // promptAll has the agents wait at the gate, and returns how many events will be
